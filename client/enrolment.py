@@ -225,8 +225,7 @@ class Enrolments:
     def save(self, request: EnrolRequest) -> None:
         """Store an accepted request, and its terms if the owner has agreed to none."""
         self._consent.settle()
-        document = {**asdict(request), "enrolment": fingerprint(request)}
-        self._store.write(request.run, ENROLMENT, json.dumps(document).encode())
+        self._store.write(request.run, ENROLMENT, _describe(*_texts(request))[1])
 
     def _accept(self, request: EnrolRequest) -> tuple[RunConfig, AcceptedHelpers | None]:
         """Return the configuration and the helpers of a run that the policy and the contract allow."""
@@ -272,8 +271,20 @@ class Enrolments:
 
 def fingerprint(request: EnrolRequest) -> str:
     """Return the name of an enrolment: the run, and a digest of its configuration, vocabulary and helpers."""
-    digest = hashlib.sha256("\n".join((request.config, request.catalogue, *request.helpers)).encode()).hexdigest()
-    return f"{request.run}:{digest[:16]}"
+    return _describe(*_texts(request))[0]
+
+
+def _texts(request: EnrolRequest) -> tuple[str, ...]:
+    return request.run, request.config, request.catalogue, *request.helpers
+
+
+@lru_cache(maxsize=4)
+def _describe(run: str, config: str, catalogue: str, *helpers: str) -> tuple[str, bytes]:
+    """Return the name of an enrolment and its document, made once for all clients of a process."""
+    digest = hashlib.sha256("\n".join((config, catalogue, *helpers)).encode()).hexdigest()
+    name = f"{run}:{digest[:16]}"
+    document = {**asdict(EnrolRequest(run, config, catalogue, [*helpers])), "enrolment": name}
+    return name, json.dumps(document).encode()
 
 
 @lru_cache(maxsize=4)

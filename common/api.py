@@ -8,7 +8,7 @@ from common.metrics import HIT_RATE, LOSS, MODEL_FAMILIES, MRR, NDCG, MetricFami
 from common.options import Options, Scalar
 from common.privacy.options import PrivacyOptions
 from common.tasks.networks import NetworkSpec
-from common.tasks.options import Capabilities, ModelVariant, NamedRows, TaskOptions
+from common.tasks.options import Capabilities, NamedRows, TaskOptions
 from common.tasks.spec import Objective, TaskRun, TaskSpec
 from common.tasks.vocabulary import Vocabulary, check_names
 from common.wire.messages import Metrics, TrainReply, TrainRequest
@@ -32,7 +32,6 @@ __all__ = [
     "MetricFamily",
     "MetricSpec",
     "Metrics",
-    "ModelVariant",
     "NamedRows",
     "NetworkSpec",
     "Objective",

@@ -5,7 +5,8 @@ import json
 import os
 import shutil
 from collections import defaultdict
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
@@ -88,7 +89,7 @@ class Shard:
         return sum(tensor.nbytes for named in self.groups.values() for tensor in named.values())
 
 
-def pack(shards: Sequence[Shard]) -> Iterator[list[Shard]]:
+def pack_shards(shards: Iterable[Shard]) -> Iterator[list[Shard]]:
     """Yield the shards of each file, in order."""
     part: list[Shard] = []
     for shard in shards:
@@ -100,7 +101,7 @@ def pack(shards: Sequence[Shard]) -> Iterator[list[Shard]]:
         yield part
 
 
-def shard_arrays(shards: Sequence[Shard]) -> Arrays:
+def shard_arrays(shards: Iterable[Shard]) -> Arrays:
     """Return the arrays of a file with these shards; inverse of `shards_of`."""
     arrays: Arrays = {}  # unlike tensors, several of them may share memory
     for number, shard in enumerate(shards):
@@ -180,6 +181,9 @@ def read_documents(path: Path, stored: StoredFile) -> list[dict[str, bytes]]:
         raise StateError(f"{path} holds no documents of clients ({error})") from None
 
 
+WRITERS = 2
+"""Number of files that are written at a time."""
+
 MANIFEST, DOCUMENTS = "manifest.json", "documents.safetensors"
 
 
@@ -187,12 +191,12 @@ MANIFEST, DOCUMENTS = "manifest.json", "documents.safetensors"
 class ClientsState:
     """State of all clients of a run between two rounds."""
 
-    shards: Sequence[Shard] = ()
+    shards: Iterable[Shard] = ()
     documents: Documents = ()
 
     @property
     def bytes(self) -> int:
-        """Size of the tensors."""
+        """Size of the tensors; an iterator ends with it."""
         return sum(shard.bytes for shard in self.shards)
 
 
@@ -240,8 +244,8 @@ class SnapshotFolder:
         """Return the rounds of complete snapshots, ascending."""
         return sorted(int(path.name) for path in self.path.glob("*") if path.name.isdecimal())
 
-    def write(self, manifest: Manifest, state: ClientsState) -> None:
-        """Write a snapshot, then remove all others.
+    def write(self, manifest: Manifest, state: ClientsState) -> int:
+        """Write a snapshot, then remove all others; return the size of its tensors.
 
         Raises:
             OSError: The disk is full or not writable; an older snapshot stays.
@@ -252,7 +256,7 @@ class SnapshotFolder:
         remove(part)
         try:
             part.mkdir(mode=0o700)
-            files = write_state(part, state)
+            files, size = write_state(part, state)
             write_private(part / MANIFEST, _FORM.dump_json(Manifest(**{**vars(manifest), "files": files})))
             sync_folder(part)
             remove(folder)
@@ -264,6 +268,7 @@ class SnapshotFolder:
         for other in self.path.iterdir():
             if other != folder and (other.name.isdecimal() or other.suffix == ".part"):
                 remove(other)
+        return size
 
     def clear(self, keep: Collection[str] = ()) -> None:
         """Remove the folder, except files of these names."""
@@ -318,13 +323,23 @@ class SnapshotFolder:
 _NOUNS = {"run": "run", "round": "round", "model": "state of the server", "layout": "set of clients or of data"}
 
 
-def write_state(folder: Path, state: ClientsState) -> dict[str, StoredFile]:
-    """Write the files of a state into a folder; return them by name."""
-    files = {DOCUMENTS: write_documents(folder / DOCUMENTS, state.documents)}
-    for number, part in enumerate(pack(state.shards)):
-        name = f"{number}.safetensors"
-        files[name] = write_private(folder / name, save(shard_arrays(part)))
-    return files
+def write_state(folder: Path, state: ClientsState) -> tuple[dict[str, StoredFile], int]:
+    """Write the files of a state into a folder; return them by name, and the size of the tensors.
+
+    No more shards are fetched than those of the files in work.
+    """
+    documents, stored, size = write_documents(folder / DOCUMENTS, state.documents), list[Future[StoredFile]](), 0
+
+    def write(number: int, part: list[Shard]) -> StoredFile:
+        return write_private(folder / f"{number}.safetensors", save(shard_arrays(part)))
+
+    with ThreadPoolExecutor(WRITERS) as writers:  # digests and writes release the interpreter's lock
+        for number, part in enumerate(pack_shards(state.shards)):
+            stored.append(writers.submit(write, number, part))
+            size += sum(shard.bytes for shard in part)
+            if number:
+                stored[number - 1].result()
+    return {DOCUMENTS: documents, **{f"{n}.safetensors": one.result() for n, one in enumerate(stored)}}, size
 
 
 def remove(path: Path) -> None:
@@ -340,7 +355,7 @@ TOGETHER = 32
 
 
 def dump_stores(stores: Sequence[MemoryStore], run: str) -> ClientsState:
-    """Return the state of a run; states that are stacked are not copied."""
+    """Return the state of a run, whose shards are made one by one; states that are stacked are not copied."""
     shards = stack_memories([store.load(run) for store in stores])
     return ClientsState(shards, [store.documents(run) for store in stores])
 
@@ -354,8 +369,8 @@ def load_stores(state: ClientsState, stores: Sequence[MemoryStore], run: str) ->
         stores[k].save(run, memory)
 
 
-def stack_memories(memories: Sequence[ClientMemory]) -> list[Shard]:
-    """Return the states of clients, of which those of equal form are stacked; inverse of `memories_of`.
+def stack_memories(memories: Sequence[ClientMemory]) -> Iterator[Shard]:
+    """Yield the states of clients, of which those of equal form are stacked; inverse of `memories_of`.
 
     A client with a row and groups of its own is in two shards, first in that of the row.
     """
@@ -366,15 +381,19 @@ def stack_memories(memories: Sequence[ClientMemory]) -> list[Shard]:
             stacked[id(memory.groups.stacked)].append(k)
         if memory.round and (not isinstance(memory.groups, StackedRow) or memory.groups.alone):
             alike[_form(memory.groups)].append(k)
-    shards = [_stacked_shard(memories, clients) for clients in stacked.values()]
+    yield from (_stacked_shard(memories, clients) for clients in stacked.values())
     for clients in alike.values():
-        shards += [_shard(memories, clients[i : i + TOGETHER]) for i in range(0, len(clients), TOGETHER)]
-    return shards
+        yield from (_shard(memories, clients[i : i + TOGETHER]) for i in range(0, len(clients), TOGETHER))
 
 
-def memories_of(shards: Sequence[Shard]) -> Iterator[tuple[int, ClientMemory]]:
-    """Yield the number and the state of each client; a later state of a client replaces an earlier one."""
-    rows: dict[int, StackedRow] = {}
+def memories_of(
+    shards: Iterable[Shard], rows: dict[int, StackedRow] | None = None
+) -> Iterator[tuple[int, ClientMemory]]:
+    """Yield the number and the state of each client; a later state of a client replaces an earlier one.
+
+    `rows` are those of shards before, and afterwards of these, too.
+    """
+    rows = {} if rows is None else rows
     for shard in shards:
         count = len(shard.clients)
         for index, (k, last) in enumerate(zip(shard.clients, shard.rounds, strict=True)):

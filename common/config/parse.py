@@ -3,6 +3,7 @@
 import json
 import tomllib
 from collections.abc import Mapping
+from functools import lru_cache
 from typing import Any
 
 from pydantic import BaseModel, ValidationError
@@ -116,6 +117,7 @@ def to_json(config: RunConfig) -> str:
     return json.dumps(_wire_options(config), sort_keys=True)
 
 
+@lru_cache(maxsize=4)
 def read_names(text: str) -> tuple[str, str, str, str]:
     """Return the names of task, method, training method and method `first` in the text of `to_json`.
 

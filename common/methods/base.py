@@ -8,7 +8,7 @@ from typing import Any, ClassVar, Generic, Literal, TypeVar
 from pydantic import Field
 
 from common.options import Options
-from common.tasks.options import Capabilities, ModelVariant, TaskOptions
+from common.tasks.options import Capabilities, TaskOptions
 
 
 class LocalTraining(Options):
@@ -61,7 +61,7 @@ class MethodOptions(LocalTraining):
         """Return the capabilities under these options."""
         return self.fixed_capabilities
 
-    def check(self, task: TaskOptions, model: ModelVariant) -> None:
+    def check(self, task: TaskOptions, model: str) -> None:
         """Check that the method supports the task's options and the model variant.
 
         Raises:

@@ -7,7 +7,7 @@ from pydantic import Field
 from common.methods.base import MethodSpec
 from common.methods.clustered import Clustered
 from common.privacy.claims import PROPERTIES
-from common.tasks.options import Capabilities, ModelVariant, TaskOptions
+from common.tasks.options import Capabilities, TaskOptions
 
 
 class FedSTL(Clustered):
@@ -51,7 +51,7 @@ class FedSTL(Clustered):
             extra_releases=2 if self.cluster_steps else 1,
         )
 
-    def check(self, task: TaskOptions, model: ModelVariant) -> None:
+    def check(self, task: TaskOptions, model: str) -> None:
         """Raise ValueError for steps under a property where `criterion=loss` sends none."""
         if self.criterion == "loss" and self.cluster_steps:
             raise ValueError("algorithm.fedstl.criterion=loss sends no properties; set cluster-steps=0")

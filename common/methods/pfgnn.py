@@ -5,7 +5,7 @@ from typing import ClassVar, Literal
 from pydantic import Field
 
 from common.methods.base import MethodOptions, MethodSpec
-from common.tasks.options import Capabilities, ModelVariant, TaskOptions
+from common.tasks.options import Capabilities, TaskOptions
 
 
 class PFGNN(MethodOptions):
@@ -88,7 +88,7 @@ class PFGNN(MethodOptions):
             replies_reason="takes encoders and cluster summaries of single markets",
         )
 
-    def check(self, task: TaskOptions, model: ModelVariant) -> None:
+    def check(self, task: TaskOptions, model: str) -> None:
         """Raise ValueError if the paper's model is combined with a network other than SGC."""
         if model == "paper" and getattr(task, "network", "") != "sgc":
             raise ValueError("pfgnn with model=paper needs an SGC encoder; set tasks.markets.network=sgc")

@@ -9,7 +9,6 @@ from numpy.typing import DTypeLike
 
 from common.arrays import Arrays, Floats, Ints
 from common.privacy.vectors import Sign
-from common.tasks.options import ModelVariant
 from common.tasks.vocabulary import Vocabulary
 from common.wire.sparse_rows import named_rows
 
@@ -130,7 +129,7 @@ class ClosedForm(Generic[VocabularyT]):
     effort: Callable[[Arrays], Effort] = lambda solved: Effort()
     noised_sign: Sign = "signed"
     entries: Mapping[str, Entries] = field(default_factory=dict)
-    on_top: tuple[ModelVariant, ...] = ("default",)
+    on_top: tuple[str, ...] = ("default",)
 
     def name_sums(self, solved: Arrays, sums: Arrays) -> Arrays:
         """Return the rows of lasting sums other than 0, with the indices of their names, n × names."""

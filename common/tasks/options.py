@@ -9,9 +9,6 @@ from pydantic import Field
 from common.options import Options, Scalar
 from common.tasks.vocabulary import Vocabulary
 
-ModelVariant = str
-"""One of `VARIANTS`, or the name of a package's network (`common.tasks.networks`)."""
-
 VARIANTS = ("default", "paper")
 """`default`: the best model measured under the same federation; `paper`: the paper's model."""
 
@@ -108,7 +105,7 @@ class TaskOptions(Options):
         """Return these options with `gathers_rows` decided; it is empty unless `is_possible`."""
         return self
 
-    def check(self, model: ModelVariant, method: str, capabilities: Capabilities) -> None:
+    def check(self, model: str, method: str, capabilities: Capabilities) -> None:
         """Accept the combination of model and method.
 
         Raises:

@@ -10,7 +10,7 @@ from common.metrics import USED, MetricFamily, MetricSpec, find_metric
 from common.options import Scalar
 from common.privacy.options import PrivacyOptions
 from common.tasks.closed_form import ClosedForm
-from common.tasks.options import Capabilities, ModelVariant, TaskOptions
+from common.tasks.options import Capabilities, TaskOptions
 from common.tasks.vocabulary import Vocabulary
 
 if TYPE_CHECKING:
@@ -64,7 +64,7 @@ class TaskRun(Generic[OptionsT, VocabularyT]):
 
     options: OptionsT
     vocabulary: VocabularyT
-    model: ModelVariant
+    model: str
     method: MethodOptions
     privacy: PrivacyOptions
     rounds: int
@@ -127,17 +127,17 @@ class TaskSpec(Generic[OptionsT, VocabularyT]):
     families: tuple[MetricFamily, ...] = ()
     head: tuple[str, ...] = ()
     client_only: tuple[str, ...] = ()
-    record_dp: frozenset[ModelVariant] = frozenset()
+    record_dp: frozenset[str] = frozenset()
     closed_form: ClosedForm[VocabularyT] | None = None
     defaults: Mapping[str, Scalar] = field(default_factory=dict)
     network: Mapping[str, Scalar] = field(default_factory=dict)
     paper: Mapping[str, Scalar] = field(default_factory=dict)
     planner_validation_share: float = 0.1
-    loss_is_error: Callable[[ModelVariant], bool] = lambda model: True
+    loss_is_error: Callable[[str], bool] = lambda model: True
     simple: Mapping[str, str] = field(default_factory=dict)
     comparison: Comparison | None = None
     remark: Callable[[OptionsT, PrivacyOptions, int], str] = lambda options, privacy, clients: ""
-    weighs_noise: Callable[[ModelVariant], bool] = lambda model: False
+    weighs_noise: Callable[[str], bool] = lambda model: False
     records_per_example: int = 1
     takes_networks: bool = False
 

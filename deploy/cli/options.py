@@ -105,8 +105,8 @@ Model = Annotated[
     str,
     typer.Option(
         autocompletion=list_models,
-        help="Train this network: paper, with the method and the options of the task's paper, or one of a package (see"
-        " `fedloom methods`); default: the most accurate one.",
+        help="Train this network: paper, as the task's paper does, or one of a package (see `fedloom methods`);"
+        " default: the most accurate one.",
     ),
 ]
 Rounds = Annotated[
@@ -368,6 +368,25 @@ class RunRequest:
         bool, typer.Option("--new-helpers", help="With --resume: replace helpers that are gone.")
     ] = False
     track: Track = None
+
+
+@dataclass(frozen=True)
+class ClusterRequest:
+    """Options of the place where a large population trains."""
+
+    engine: Annotated[
+        str,
+        typer.Option(
+            metavar="processes|ray", help="Train thousands of clients in processes here, or as actors of Ray."
+        ),
+    ] = "processes"
+    address: Annotated[
+        str,
+        typer.Option(metavar="HOST:PORT", help="With --engine ray: use this cluster; default: a Ray on this machine."),
+    ] = ""
+    gpus: Annotated[
+        float, typer.Option(min=0, max=1, help="With --engine ray: share of a GPU for each worker; 0 for none.")
+    ] = 0.0
 
 
 @dataclass(frozen=True)

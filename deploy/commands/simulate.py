@@ -1,4 +1,4 @@
-"""`fedloom simulate`: training in one process."""
+"""`fedloom simulate`: training without sockets."""
 
 from typing import Annotated
 
@@ -12,6 +12,7 @@ from deploy.cli.signature import spread
 def simulate(
     request: o.RunRequest,
     source: o.TrainingData,
+    cluster: o.ClusterRequest,
     test: o.Test = "",
     clients: Annotated[
         int | None,
@@ -50,7 +51,7 @@ def simulate(
     ] = False,
     json: o.Json = False,
 ) -> None:
-    """Train in one process, without sockets.
+    """Train on this machine without sockets, or on a cluster of Ray.
 
     Runs the same server and client code as `fedloom up`, for thousands of clients. Equal seeds give equal runs, apart from
     privacy noise. A run continues with --resume as if it had not stopped.
@@ -73,5 +74,6 @@ def simulate(
         keep_state=keep_state,
         snapshot_every=snapshot_every,
         state_on_disk=state_on_disk,
+        **vars(cluster),
     )
     finish(train_here(request, source, how), json, source, examples=examples)

@@ -44,7 +44,7 @@ from deploy.federation.client import configure, serve_node
 from deploy.federation.helper import with_room
 from deploy.keys.nodes import load_private_key
 from deploy.simulation.blocks import STATE_VECTORS
-from deploy.simulation.workers import TrainedBlock, Workers
+from deploy.simulation.workers import TrainedBlock, train_apart
 
 
 def train_in_copies(
@@ -68,7 +68,7 @@ def train_in_copies(
 
     model = sum(a.nbytes for a in participants[0][0].request.model.values())
     # new memory for each request: states of the last one stay whole if a copy ends early
-    trained = Workers(workers).train_each(participants, train_block, STATE_VECTORS * model)
+    trained = train_apart(workers, participants, train_block, STATE_VECTORS * model)
     return (block.replies for block in trained)
 
 

@@ -5,7 +5,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from client.data.dataset import AnyDataset, is_demo
+from client.data.dataset import AnyDataset, is_demo, resolve_source
 from client.data.read import read_all, with_test
 from client.data.schemes import Scheme
 from client.device import describe_device
@@ -51,6 +51,7 @@ from deploy.federation.runs import Command, origin_of, remember, runs_folder
 from deploy.federation.start import ClientSpec
 from deploy.files import write_file
 from deploy.keys.nodes import load_public_key, make_node_key, public_path
+from deploy.simulation.cluster import RunSource
 from server.record.folder import RunDirectory
 from server.record.result import Result
 
@@ -207,8 +208,8 @@ def prepare_clients(
 
 def prepare_simulation(
     request: RunRequest, source: DataRequest, test: str, clients: int | None, catalogue: Path | None
-) -> tuple[RunConfig, Sequence[AnyDataset]]:
-    """Return the configuration of a simulation and each client's partition of the data.
+) -> tuple[RunConfig, Sequence[AnyDataset], RunSource]:
+    """Return the configuration of a simulation, each client's partition of the data, and their source.
 
     Raises:
         ConfigError: An option is wrong, or does not fit the run that is resumed.
@@ -233,7 +234,7 @@ def prepare_simulation(
         config = _record(config, request, "simulate", data, partitions, clients or 0, home, source.scheme)
         remember_source(home, replace(source, data=data))
     console.print(f"run [bold]{config.run_id}[/]: {count(len(partitions), 'client')} in this process", soft_wrap=True)
-    return config, partitions
+    return config, partitions, RunSource(config.task, resolve_source(data), clients or 0, dialect.to_fields())
 
 
 def _of_few(config: RunConfig, request: RunRequest, clients: int) -> dict[str, Scalar]:

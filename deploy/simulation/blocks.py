@@ -1,26 +1,35 @@
-"""Blocks of simulated clients, trained as sums and evaluated in several processes."""
+"""Blocks of simulated clients: shards train them as sums, and evaluate them."""
 
 import json
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections import defaultdict
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import replace
-from functools import partial
+from functools import cached_property, partial
 from pathlib import Path
+from typing import Any, Protocol
 
 import numpy as np
-from flwr.app import Error, Message
+from flwr.app import Error, Message, RecordDict
+from safetensors.torch import load as load_tensors
 
+from client.node.flower import failure
 from client.session import Session
-from client.state import ClientMemory, MemoryStore
-from client.training.local_round import train_together
-from client.training.participant import split_cohort
+from client.state import ClientMemory, MemoryStore, StackedRow
+from client.tasks.learner import Learner
+from client.training.local_round import IsDoubtful, train_together
+from client.training.participant import Participant, choose_cohort, split_cohort
+from client.training.snapshot import Shard, memories_of, pack_shards, shard_arrays, shards_of, stack_memories
 from client.training.state import split_histories
+from common.arrays import Arrays, Floats
 from common.config.run import RunConfig
-from common.contribution import DOUBT, Contribution, Lengths, find_doubtful, rows_of_lengths, typical
+from common.contribution import DOUBT, Contribution, Lengths, find_doubtful
+from common.errors import FedloomError
 from common.wire.codec import decode
-from common.wire.messages import EVALUATE, LOCAL, EvaluateRequest
-from deploy.simulation.clients import Job, answer_all, answer_jobs, message_sizes
-from deploy.simulation.workers import TrainedBlock, Workers, can_copy, put_into, run_in_copies, share_sum
+from common.wire.messages import EVALUATE, LOCAL, TRAIN, EvaluateRequest, TrainRequest
+from deploy.simulation.clients import answer_all, answer_each, message_sizes
+from deploy.simulation.shared_state import SharedMemory, adopt_state, share_state
+from deploy.simulation.workers import SPARE_BYTES, TrainedBlock, Worker, ask_all, can_copy, join, pack, split, unpack
 from server.aggregation.lengths import CLIP, allowances
 from server.exchange.flower import decode_record, encode_record
 
@@ -40,150 +49,431 @@ SUMS_BYTES = 192 * 2**20
 STATE_VECTORS = 12
 """Upper bound on the vectors of a client's state, each as long as the model."""
 
-
-class Population:
-    """Training in blocks of clients with data of similar size.
-
-    Args:
-        together: Number of clients of a block; 0 chooses by the size of the model.
-        reference: Typical lengths of the last round, replaced by those of each round.
-        workers: Number of processes that train blocks; the results do not depend on it.
-        folder: Folder of files that hold the clients' state; None for main memory.
-    """
-
-    def __init__(self, together: int, reference: Lengths, workers: int = 1, folder: Path | None = None) -> None:
-        self._together, self._reference, self._workers = together, reference, Workers(workers, folder)
-        self._trained: set[str] = set()
-
-    def trains(self, jobs: Sequence[Job]) -> bool:
-        """Return True if these clients' replies are summed."""
-        if not jobs or len(jobs) * _reply_bytes(jobs[0]) <= FOLDED_BYTES or _config(jobs[0]).keeps_rows:
-            return False
-        config, phase = _config(jobs[0]), jobs[0].participant.request.phase
-        fits = config.capabilities.sum_only and config.federation.robust == "none" and phase == LOCAL
-        return fits and all(job.session.passes_unchanged(job.participant) for job in jobs)
-
-    def train(self, jobs: Sequence[Job]) -> list[Message]:
-        """Train all clients and return their replies; most of them hold no arrays."""
-        config, size = _config(jobs[0]), self._together or _choose_block(jobs[0])
-        jobs = sorted(jobs, key=lambda job: (job.participant.learner.size, job.participant.client))
-        weights = {j.participant.client: config.method_options.weight(j.participant.learner.examples) for j in jobs}
-        with_all = self._trained <= weights.keys()
-        self._trained |= weights.keys()
-        allowed, blocks = allowances(weights), _cut(jobs, size, with_all=with_all)
-        together, running = -(-len(blocks) * _sum_bytes(jobs[0]) // SUMS_BYTES), Contribution()
-
-        def train_block(number: int) -> TrainedBlock:
-            nonlocal running
-            members = [job.participant for job in blocks[number]]
-            bound = min(config.federation.norm_bound, CLIP / DOUBT)  # who may be clipped is a single reply
-            limits = bound * np.array([allowed[member.client] for member in members])
-            judge = partial(find_doubtful, self._reference, limits)
-            trained = train_together(config.method_options, members, with_all=with_all)
-            replies, block = trained.sum_up(number, judge)
-            sizes = message_sizes(config, len(members), trained.update, trained.gradient)
-            running = running if number % together else block.sums.empty()
-            if block.clients:
-                running.merge(block.sums)
-            replies = put_into(replace(block, sums=running.empty()), replies)
-            is_last = number + 1 == len(blocks) or not (number + 1) % together
-            return TrainedBlock(replies, sizes, trained.lengths, running if is_last else running.empty())
-
-        participants = [[job.participant for job in block] for block in blocks]
-        trained = self._workers.train(participants, train_block, STATE_VECTORS * _model_bytes(jobs[0]), together)
-        trained = [block for k in range(0, len(trained), together) for block in share_sum(trained[k : k + together])]
-        self._reference.clear()
-        self._reference.update(typical([row for block in trained for row in rows_of_lengths(block.lengths)]))
-        pairs = zip(blocks, trained, strict=True)
-        return [reply for jobs, block in pairs for reply in answer_jobs(jobs, block.replies, block.sizes)]
-
-
-def _cut(jobs: Sequence[Job], size: int, *, with_all: bool) -> list[list[Job]]:
-    """Return the blocks of a round: first those whose clients share rows of tables."""
-    members = [job.participant for job in jobs]
-    memories = [member.store.load(member.run) if with_all else ClientMemory() for member in members]
-    together, others = split_histories(memories, [member.request for member in members])
-    rest = split_cohort([jobs[k] for k in others], lambda job: job.participant.learner, size)
-    return [*([jobs[k] for k in clients] for clients in together), *rest]
-
-
-def _config(job: Job) -> RunConfig:
-    request = job.participant.request
-    return job.session.config(request.enrolment, request.round)
-
-
-def _model_bytes(job: Job) -> int:
-    return sum(a.nbytes for a in job.participant.request.model.values())
-
-
-def _reply_bytes(job: Job) -> int:
-    return _model_bytes(job) * (2 if _config(job).capabilities.needs_gradient else 1)
-
-
-def _sum_bytes(job: Job) -> int:
-    capabilities = _config(job).capabilities
-    return 2 * _reply_bytes(job) + (2 * _model_bytes(job) if capabilities.needs_magnitude else 0)
-
-
-def _choose_block(job: Job) -> int:
-    """Return the power of two nearest to a fixed number of bytes; the machine has no influence on it."""
-    clients = BLOCK_BYTES / (8 * _model_bytes(job))
-    return int(min(max(2 ** round(math.log2(clients)), MIN_BLOCK), MAX_BLOCK))
-
-
 FEWEST = 1000
 """Smallest number of clients whose evaluation is shared out; for fewer, copies cost more time."""
 
+Blocks = Sequence[Sequence[int]]
+"""Nodes of the clients of each block, whose sums are one."""
 
-def are_shared_out(sessions: Mapping[int, Session], messages: Sequence[Message]) -> bool:
-    """Return True if several processes answer these messages.
+Judge = Callable[[Floats, dict[str, Floats], Floats], Sequence[int]]
+"""`find_doubtful` with its reference."""
 
-    They are evaluations of many clients, which store documents, but no state of the method.
+Members = Sequence[tuple[int, Participant]]
+"""Clients of a block with their nodes."""
+
+
+class ClientShard:
+    """Clients of a simulation that one process trains in blocks.
+
+    Args:
+        sessions: All clients by their nodes.
+        sums: Number of a sum -> the blocks in it; the numbers are those of the whole population.
+        together: Largest number of clients of a block.
+        evaluated: Number of clients that are evaluated stacked.
+        folder: Folder of files that hold the clients' state; None for main memory.
     """
-    if len(messages) < FEWEST or not can_copy() or messages[0].metadata.message_type != EVALUATE:
-        return False
-    first = sessions[messages[0].metadata.dst_node_id]
-    enrolment = decode(EvaluateRequest, messages[0].content).enrolment
-    return first.config(enrolment).capabilities.own_model != "adapted"
 
+    def __init__(
+        self,
+        sessions: Mapping[int, Session],
+        sums: Mapping[int, Blocks],
+        together: int,
+        evaluated: int,
+        folder: Path | None = None,
+    ) -> None:
+        self.sessions, self.sums, self.together, self.evaluated, self._folder = (
+            sessions,
+            sums,
+            together,
+            evaluated,
+            folder,
+        )
+        self._memories: dict[tuple[str, ...], SharedMemory] = {}
+        self._held: dict[tuple[str, ...], SharedMemory] = {}
+        self._pieces: Iterator[list[Shard]] = iter(())
+        self._rows: dict[int, StackedRow] = {}
 
-def evaluate_apart(
-    sessions: Mapping[int, Session], messages: Sequence[Message], workers: int, together: int
-) -> list[Message]:
-    """Return the clients' answers, and store the documents that they wrote.
+    @property
+    def blocks(self) -> int:
+        """Number of its blocks."""
+        return sum(map(len, self.sums.values()))
 
-    Raises:
-        RunError: A process has ended before its clients had answered.
-    """
-    run = decode(EvaluateRequest, messages[0].content).enrolment.partition(":")[0]
-    shares = [messages[first::workers] for first in range(workers)]
-    works = [partial(_evaluate, sessions, share, run, together) for share in shares]
-    names = [f"worker {k + 1} of {workers}, with {len(share)} evaluations" for k, share in enumerate(shares)]
-    replies: dict[str, Message] = {}
-    for share, pieces in zip(shares, run_in_copies(works, names), strict=True):
-        for message, content, documents in zip(share, pieces[::2], pieces[1::2], strict=True):
-            replies[message.metadata.message_id] = _read(message, content)
-            for name, text in json.loads(documents).items():
-                sessions[message.metadata.dst_node_id].store.write(run, name, text.encode("latin-1"))
-    return [replies[message.metadata.message_id] for message in messages]
+    @cached_property
+    def nodes(self) -> list[int]:
+        """Nodes of its clients."""
+        return [node for blocks in self.sums.values() for block in blocks for node in block]
 
+    def answer(self, order: bytes) -> bytes:
+        """Return the answer to an order of a `Population`."""
+        about, arrays = unpack(order)
+        if about["kind"] == "dump":
+            return self._dump(about["run"], is_first=about["is_first"])
+        if about["kind"] == "load":
+            return self._load(about["run"], order)
+        self._pieces, self._rows = iter(()), {}
+        contents = [decode_record(arrays[f"content/{k}"].tobytes()) for k in range(about["contents"])]
+        asked = dict(zip(arrays["nodes"].tolist(), (contents[k] for k in arrays["which"].tolist()), strict=True))
+        if about["kind"] == EVALUATE:
+            return join(self._evaluate(asked))
+        limits = dict(zip(asked, arrays["limits"].tolist(), strict=True))
+        return join(self._train(asked, limits, about["reference"], with_all=about["with_all"]))
 
-def _evaluate(sessions: Mapping[int, Session], messages: Sequence[Message], run: str, together: int) -> Iterator[bytes]:
-    before = {
-        message.metadata.dst_node_id: _documents(sessions[message.metadata.dst_node_id], run) for message in messages
-    }
-    for message, reply in zip(messages, answer_all(sessions, messages, together), strict=True):
-        node = message.metadata.dst_node_id
-        if reply.has_error():
-            yield b"e" + json.dumps([reply.error.code, reply.error.reason]).encode()
-        else:
-            yield b"c" + encode_record(reply.content)
-        changed = {n: text for n, text in _documents(sessions[node], run).items() if text is not before[node].get(n)}
-        yield json.dumps({n: text.decode("latin-1") for n, text in changed.items()}).encode()
+    def _dump(self, run: str, *, is_first: bool) -> bytes:
+        """Return the next piece of the state of its clients, whose numbers are those of their nodes from 0."""
+        if is_first:
+            nodes, stores = self.nodes, [self.sessions[node].store for node in self.nodes]
+            found = stack_memories([store.load(run) for store in stores])
+            self._pieces = pack_shards(replace(one, clients=tuple(nodes[k] - 1 for k in one.clients)) for one in found)
+        piece = next(self._pieces, None)
+        return pack({"kind": "load", "run": run}, shard_arrays(piece)) if piece else b""
+
+    def _load(self, run: str, piece: bytes) -> bytes:
+        for k, memory in memories_of(shards_of(load_tensors(piece)), self._rows):
+            self.sessions[k + 1].store.save(run, memory)
+        return b""
+
+    def _train(
+        self, asked: Mapping[int, RecordDict], limits: Mapping[int, float], reference: Lengths, *, with_all: bool
+    ) -> Iterator[bytes]:
+        """Yield the refusals of its clients, then the trained clients of each sum."""
+        participants, refused = dict[int, Participant](), dict[int, tuple[int, str | None]]()
+        contents = {id(content): content for content in asked.values()}
+        requests = {key: decode(TrainRequest, content) for key, content in contents.items()}
+        for node in self.nodes:
+            try:
+                if node in asked:
+                    participants[node] = self.sessions[node].participant(requests[id(asked[node])])
+            except FedloomError as error:
+                found = failure(TRAIN, error)
+                refused[node] = found.code, found.reason
+        yield json.dumps(refused).encode()
+        self._held, self._memories = self._memories, {}
+        judge = partial(find_doubtful, reference)
+        for number, blocks in self.sums.items():
+            members = [[(node, participants[node]) for node in block if node in participants] for block in blocks]
+            if any(members):
+                yield self._add_up(number, members, limits, judge, with_all=with_all).to_bytes()
+
+    def _add_up(
+        self, number: int, blocks: Sequence[Members], limits: Mapping[int, float], judge: Judge, *, with_all: bool
+    ) -> TrainedBlock:
+        """Train the clients of a sum, block by block."""
+        trained, sums = list[TrainedBlock](), Contribution()
+        for members in (one for block in blocks for one in self._split(block, with_all=with_all)):
+            done = self._train_block(
+                number, members, partial(judge, np.array([limits[node] for node, _ in members])), with_all=with_all
+            )
+            if done.sums:
+                sums = sums or done.sums.empty()
+                sums.merge(done.sums)
+            trained.append(done)
+        kinds = dict.fromkeys(kind for one in trained for kind in one.lengths)
+        return TrainedBlock(
+            [reply for one in trained for reply in one.replies],
+            [size for one in trained for size in one.sizes],
+            {kind: np.concatenate([one.lengths[kind] for one in trained]) for kind in kinds},
+            sums,
+            [node for one in trained for node in one.nodes],
+        )
+
+    def _split(self, members: Members, *, with_all: bool) -> Iterator[Members]:
+        """Yield the clients of a block that train together: first those whose clients share rows of tables."""
+        participants = [participant for _, participant in members]
+        memories = [p.store.load(p.run) if with_all else ClientMemory() for p in participants]
+        together, others = split_histories(memories, [participant.request for participant in participants])
+        yield from ([members[k] for k in clients] for clients in together)
+        yield from split_cohort([members[k] for k in others], lambda member: member[1].learner, self.together)
+
+    def _train_block(self, number: int, members: Members, judge: IsDoubtful, *, with_all: bool) -> TrainedBlock:
+        participants = [participant for _, participant in members]
+        first, key = participants[0], tuple(participant.client for participant in participants)
+        config = self.sessions[members[0][0]].config(first.request.enrolment, first.request.round)
+        before = [p.store.load(p.run) for p in participants] if self._folder else []
+        trained = train_together(config.method_options, participants, with_all=with_all)
+        replies, block = trained.sum_up(number, judge)
+        if self._folder:
+            size = len(key) * STATE_VECTORS * _bytes_of(first.request.model) + SPARE_BYTES
+            memory = self._memories[key] = self._held.get(key) or SharedMemory(size, self._folder)
+            adopt_state(participants, share_state(participants, before, memory), memory)
+        sizes = message_sizes(config, len(members), trained.update, trained.gradient)
+        return TrainedBlock(replies, sizes, trained.lengths, block.sums, [node for node, _ in members])
+
+    def _evaluate(self, asked: Mapping[int, RecordDict]) -> Iterator[bytes]:
+        """Yield the answer of each of its clients, and the documents that it wrote."""
+        run = decode(EvaluateRequest, next(iter(asked.values()))).enrolment.partition(":")[0]
+        sessions, messages = self.sessions, [Message(content, node, EVALUATE) for node, content in asked.items()]
+        before = {node: _documents(sessions[node], run) for node in asked}
+        for message, reply in zip(messages, answer_all(sessions, messages, self.evaluated), strict=True):
+            node = message.metadata.dst_node_id
+            if reply.has_error():
+                yield b"e" + json.dumps([reply.error.code, reply.error.reason]).encode()
+            else:
+                yield b"c" + encode_record(reply.content)
+            new = {n: text for n, text in _documents(sessions[node], run).items() if text is not before[node].get(n)}
+            yield json.dumps({n: text.decode("latin-1") for n, text in new.items()}).encode()
 
 
 def _documents(session: Session, run: str) -> dict[str, bytes]:
     return session.store.documents(run) if isinstance(session.store, MemoryStore) else {}
+
+
+def dump(answer: Callable[[bytes], bytes], run: str) -> Iterator[bytes]:
+    """Yield the state of a shard's clients in pieces as large as a file of a snapshot, as orders that load them."""
+    is_first = True
+    while piece := answer(pack({"kind": "dump", "run": run, "is_first": is_first}, {})):
+        is_first = False
+        yield piece
+
+
+class Team(Protocol):
+    """Shards of a population."""
+
+    is_apart: bool
+    """True if they have the state of their clients, and this process has not."""
+
+    def ask(self, orders: Sequence[bytes]) -> list[bytes]:
+        """Return the answer of each shard to its order.
+
+        Raises:
+            RunError: A shard is lost.
+        """
+
+    def dump(self) -> Iterator[bytes]:
+        """Yield the state of all shards in pieces; see `dump`."""
+
+    def end(self) -> None:
+        """End the shards."""
+
+
+class TeamOfCopies(Team):
+    """Shards in copies of this process; a single one stays in it."""
+
+    def __init__(self, shards: Sequence[ClientShard], run: str) -> None:
+        self._shards, self._run, count = shards, run, len(shards)
+        names = [f"worker {k} of {count}, with {shard.blocks} blocks" for k, shard in enumerate(shards, start=1)]
+        self.is_apart = count > 1
+        self._workers = [Worker(n, shard.answer) for n, shard in zip(names, shards, strict=True) if self.is_apart]
+
+    def ask(self, orders: Sequence[bytes]) -> list[bytes]:
+        """Return the answer of each shard to its order."""
+        if self.is_apart:
+            return ask_all(self._workers, orders)
+        return [shard.answer(order) for shard, order in zip(self._shards, orders, strict=True)]
+
+    def dump(self) -> Iterator[bytes]:
+        """Yield the state of all copies in pieces."""
+        return (piece for worker in self._workers for piece in dump(worker.ask, self._run))
+
+    def end(self) -> None:
+        """End the copies."""
+        for worker in self._workers:
+            worker.end()
+
+
+Engine = Callable[[Sequence[ClientShard], str], Team]
+"""(shards, name of the run) -> the same shards elsewhere, with the state of their clients."""
+
+
+class Population:
+    """Training in blocks of clients with data of similar size, by shards that own them for the run.
+
+    The blocks follow from the clients alone, and sums are added in the order of blocks. The results do not depend on shards.
+
+    Args:
+        sessions: All clients by their nodes.
+        together: Number of clients of a block; 0 chooses by the size of the model.
+        reference: Typical lengths of the last round, replaced by those of each round.
+        workers: Number of shards.
+        folder: Folder of files that hold the clients' state; None for main memory.
+        engine: Place of the shards; None for copies of this process.
+    """
+
+    def __init__(
+        self,
+        sessions: Mapping[int, Session],
+        together: int,
+        reference: Lengths,
+        workers: int = 1,
+        folder: Path | None = None,
+        engine: Engine | None = None,
+    ) -> None:
+        self._sessions, self._together, self._reference, self._folder = sessions, together, reference, folder
+        self._workers, self._engine = workers if engine or can_copy() else 1, engine
+        self._evaluated = together or choose_cohort(len(sessions))
+        self._trained: set[int] = set()
+        self.team: Team | None = None
+        self._shards: list[ClientShard] = []
+        self._run, self._has_changed = "", False
+
+    def trains(self, messages: Sequence[Message]) -> bool:
+        """Return True if these clients' replies are summed."""
+        if not messages:
+            return False
+        request, session = decode(TrainRequest, messages[0].content), self._session(messages[0])
+        config = session.config(request.enrolment, request.round)
+        if len(messages) * _reply_bytes(config, request.model) <= FOLDED_BYTES or config.keeps_rows:
+            return False
+        is_plain = config.privacy.unit == "none" and config.privacy.resolved_trust != "helpers"
+        if (
+            not is_plain
+            or not config.capabilities.sum_only
+            or config.federation.robust != "none"
+            or request.phase != LOCAL
+        ):
+            return False
+        try:
+            first = session.participant(request)
+        except FedloomError:
+            return False
+        return all(self._session(message).passes_unchanged(first) for message in messages)
+
+    def evaluates(self, messages: Sequence[Message]) -> bool:
+        """Return True if the shards answer these messages, which are evaluations of many clients."""
+        if not messages or messages[0].metadata.message_type != EVALUATE:
+            return False
+        return self.is_apart or (self._workers > 1 and len(messages) >= FEWEST)
+
+    @property
+    def is_apart(self) -> bool:
+        """True if this process has not the clients' state."""
+        return self.team is not None and self.team.is_apart
+
+    def train(self, messages: Sequence[Message]) -> list[Message]:
+        """Train all clients and return their replies; most of them hold no arrays."""
+        request = decode(TrainRequest, messages[0].content)
+        by_node = {message.metadata.dst_node_id: message for message in messages}
+        learners = {node: self._learner(node, request) for node in by_node}
+        config = self._session(messages[0]).config(request.enrolment, request.round)
+        weights = {str(node): config.method_options.weight(one.examples) for node, one in learners.items()}
+        allowed = allowances(weights)
+        bound = min(config.federation.norm_bound, CLIP / DOUBT)  # who may be clipped is a single reply
+        limits = {node: bound * allowed[str(node)] for node in by_node}
+        with_all = self._trained <= by_node.keys()
+        self._trained |= by_node.keys()
+        about = {"kind": TRAIN, "reference": {**self._reference}, "with_all": with_all}
+        lengths, replies = defaultdict[str, list[Floats]](list), list[Message]()
+        self._has_changed = True
+        for refused, *blocks in self._ask(by_node, request, about, limits):
+            for node, (code, reason) in json.loads(refused).items():
+                replies.append(Message(Error(code, reason), reply_to=by_node[int(node)]))
+            for block in map(TrainedBlock.from_bytes, blocks):
+                asked = [by_node[node] for node in block.nodes]
+                replies += answer_each(asked, block.replies, block.sizes)
+                for kind, found in block.lengths.items():
+                    lengths[kind].append(found)
+        self._reference.clear()
+        self._reference.update(typical_of({kind: np.concatenate(found) for kind, found in lengths.items()}))
+        return replies
+
+    def evaluate(self, messages: Sequence[Message]) -> list[Message]:
+        """Return the clients' answers, and store the documents that they wrote."""
+        request, replies = decode(EvaluateRequest, messages[0].content), list[Message]()
+        by_node = {message.metadata.dst_node_id: message for message in messages}
+        session = self._session(messages[0])
+        self._has_changed |= session.config(request.enrolment).capabilities.own_model == "adapted"
+        answers = self._ask(by_node, request, {"kind": EVALUATE}, dict.fromkeys(by_node, 0.0))
+        for orders, pieces in zip(self._asked, answers, strict=True):
+            for node, content, documents in zip(orders, pieces[::2], pieces[1::2], strict=True):
+                replies.append(_read(by_node[node], content))
+                for name, text in json.loads(documents).items():
+                    self._sessions[node].store.write(self._run, name, text.encode("latin-1"))
+        return replies
+
+    def dump(self) -> Iterator[Shard] | None:
+        """Return the state of all clients that shards have, fetched in pieces; None if this process has it."""
+        if not (self.team and self.is_apart and self._has_changed):
+            return None
+        return (shard for piece in self.team.dump() for shard in shards_of(load_tensors(piece)))
+
+    def recall(self) -> None:
+        """Give this process the state of all clients, and end the shards."""
+        for k, memory in memories_of(self.dump() or ()):
+            self._sessions[k + 1].store.save(self._run, memory)
+        self.end()
+
+    def end(self) -> None:
+        """End the shards."""
+        if self.team:
+            self.team.end()
+        self.team, self._has_changed = None, False
+
+    def _session(self, message: Message) -> Session:
+        return self._sessions[message.metadata.dst_node_id]
+
+    def _learner(self, node: int, request: TrainRequest | EvaluateRequest) -> Learner:
+        return self._sessions[node].runs.find(request.enrolment).learner
+
+    def _ask(
+        self,
+        by_node: Mapping[int, Message],
+        request: TrainRequest | EvaluateRequest,
+        about: dict[str, Any],
+        limits: Mapping[int, float],
+    ) -> list[list[bytes]]:
+        """Return the pieces of each shard's answer on its clients among those asked."""
+        team = self._open(by_node, request)
+        contents = {id(message.content): message.content for message in by_node.values()}
+        numbers = {content: number for number, content in enumerate(contents)}
+        encoded = [np.frombuffer(encode_record(content), np.uint8) for content in contents.values()]
+        arrays = {f"content/{k}": content for k, content in enumerate(encoded)}
+        self._asked = [[node for node in shard.nodes if node in by_node] for shard in self._shards]
+        orders = []
+        for nodes in self._asked:
+            which = np.array([numbers[id(by_node[node].content)] for node in nodes], np.int64)
+            of_nodes = {
+                "nodes": np.array(nodes, np.int64),
+                "which": which,
+                "limits": np.array([limits[node] for node in nodes]),
+            }
+            orders.append(pack({**about, "contents": len(encoded)}, {**arrays, **of_nodes}))
+        return [split(answer) for answer in team.ask(orders)]
+
+    def _open(self, asked: Collection[int], request: TrainRequest | EvaluateRequest) -> Team:
+        """Return the shards, which are made anew if they miss a client."""
+        if self.team and not {node for shard in self._shards for node in shard.nodes}.issuperset(asked):
+            self.recall()
+        if self.team is None:
+            self._run = request.enrolment.partition(":")[0]
+            self._shards = self._cut(asked, request)
+            self.team = (self._engine or TeamOfCopies)(self._shards, self._run)
+        return self.team
+
+    def _cut(self, asked: Collection[int], request: TrainRequest | EvaluateRequest) -> list[ClientShard]:
+        """Return the shards of all clients with data, in blocks by the size of their data."""
+        sessions, model = self._sessions, request.model
+        nodes = [node for node, session in sessions.items() if session.runs.is_open(request.enrolment)]
+        nodes = [node for node in nodes if node in asked or self._learner(node, request).examples]
+        nodes.sort(key=lambda node: (self._learner(node, request).size, sessions[node].client))
+        config, together = sessions[nodes[0]].config(request.enrolment), self._together or _choose_block(model)
+        blocks = [*split_cohort(nodes, lambda node: self._learner(node, request), together)]
+        shared = max(-(-len(blocks) * _sum_bytes(config, model) // SUMS_BYTES), 1)
+        sums = [blocks[k : k + shared] for k in range(0, len(blocks), shared)]
+        count = min(self._workers, len(sums))
+        owned = [{n: sums[n] for n in range(k, len(sums), count)} for k in range(count)]
+        return [ClientShard(sessions, one, together, self._evaluated, self._folder) for one in owned]
+
+
+def typical_of(lengths: Mapping[str, Floats]) -> Lengths:
+    """Return the median of each kind over positive lengths, as `typical` does of rows."""
+    return {kind: float(np.median(positive)) for kind, found in lengths.items() if len(positive := found[found > 0])}
+
+
+def _bytes_of(model: Arrays) -> int:
+    return sum(a.nbytes for a in model.values())
+
+
+def _reply_bytes(config: RunConfig, model: Arrays) -> int:
+    return _bytes_of(model) * (2 if config.capabilities.needs_gradient else 1)
+
+
+def _sum_bytes(config: RunConfig, model: Arrays) -> int:
+    return 2 * _reply_bytes(config, model) + (2 * _bytes_of(model) if config.capabilities.needs_magnitude else 0)
+
+
+def _choose_block(model: Arrays) -> int:
+    """Return the power of two nearest to a fixed number of bytes; the machine has no influence on it."""
+    clients = BLOCK_BYTES / (8 * max(_bytes_of(model), 1))
+    return int(min(max(2 ** round(math.log2(clients)), MIN_BLOCK), MAX_BLOCK))
 
 
 def _read(message: Message, content: bytes) -> Message:

@@ -1,6 +1,6 @@
 """Clients of a simulation: sessions on partitions, with state and ledgers in memory."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import TypeVar
@@ -73,17 +73,21 @@ class SharedStore(MemoryStore):
 
 
 def open_sessions(
-    partitions: Sequence[AnyDataset], noise_seed: int | None = None, device: str = "cpu"
+    partitions: Sequence[AnyDataset],
+    noise_seed: int | None = None,
+    device: str = "cpu",
+    nodes: Collection[int] | None = None,
 ) -> tuple[dict[int, Session], list[SharedStore]]:
     """Return the sessions of simulated clients by node id, from 1, and their stores in the same order.
 
-    With a seed their DP noise is reproducible, and gives no protection.
+    With a seed their DP noise is reproducible, and gives no protection. `nodes` are those of a share of the clients.
     """
     documents: dict[bytes, bytes] = {}
-    noise = [None if noise_seed is None else SeededNoise(noise_seed, node) for node in range(1, len(partitions) + 1)]
+    found = {node: part for node, part in enumerate(partitions, start=1) if nodes is None or node in nodes}
+    noise = [None if noise_seed is None else SeededNoise(noise_seed, node) for node in found]
     stores = [SharedStore(documents, generators) for generators in noise]
-    pairs = enumerate(zip(partitions, stores, strict=True), start=1)
-    return {node: _open_session(node, part, store, device) for node, (part, store) in pairs}, stores
+    pairs = zip(found.items(), stores, strict=True)
+    return {node: _open_session(node, part, store, device) for (node, part), store in pairs}, stores
 
 
 def _open_session(node: int, data: AnyDataset, store: SharedStore, device: str) -> Session:
@@ -120,22 +124,28 @@ def train_cohort(jobs: Sequence[Job]) -> list[Message]:
     replies = trained.replies()
     if all(job.session.passes_unchanged(job.participant) for job in jobs):
         sizes = message_sizes(config, len(jobs), trained.update, trained.gradient, trained.rows)
-        return answer_jobs(jobs, replies, sizes)
-    return [_reply(job, outcome, None) for job, outcome in zip(jobs, replies, strict=True)]
+        return answer_each([job.message for job in jobs], replies, sizes)
+    return [_reply(job, outcome) for job, outcome in zip(jobs, replies, strict=True)]
 
 
-def answer_jobs(
-    jobs: Sequence[Job], outcomes: Sequence[TrainReply | FedloomError], sizes: Sequence[int]
+def answer_each(
+    messages: Sequence[Message], outcomes: Sequence[TrainReply | FedloomError], sizes: Sequence[int]
 ) -> list[Message]:
     """Return the replies of clients whose release changes nothing but the encoding.
 
     Args:
-        jobs: Requests with their clients.
+        messages: Requests.
         outcomes: Results of the training.
         sizes: Bytes of each reply's arrays in a message; the rest of the replies takes equal bytes.
     """
     rest = next((size_without_arrays(reply) for reply in outcomes if isinstance(reply, TrainReply)), 0)
-    return [_reply(job, outcome, rest + size) for job, outcome, size in zip(jobs, outcomes, sizes, strict=True)]
+    pairs = zip(messages, outcomes, sizes, strict=True)
+    return [
+        failure_reply(message, outcome)
+        if isinstance(outcome, FedloomError)
+        else Message(Handed(outcome, rest + size), reply_to=message)
+        for message, outcome, size in pairs
+    ]
 
 
 def message_sizes(
@@ -156,16 +166,14 @@ def message_sizes(
     return stacked_sizes(clients, arrays, gathered, compressed=sends_rows(config))
 
 
-def _reply(job: Job, outcome: TrainReply | FedloomError, size: int | None) -> Message:
+def _reply(job: Job, outcome: TrainReply | FedloomError) -> Message:
     def result() -> TrainReply:
         if isinstance(outcome, FedloomError):
             raise outcome
         return outcome
 
     try:
-        if size is None:
-            return Message(encode(job.session.release(job.participant, result)), reply_to=job.message)
-        return Message(Handed(result(), size), reply_to=job.message)
+        return Message(encode(job.session.release(job.participant, result)), reply_to=job.message)
     except FedloomError as error:
         return failure_reply(job.message, error)
 

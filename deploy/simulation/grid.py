@@ -20,7 +20,7 @@ from common.contribution import Lengths
 from common.errors import FedloomError
 from common.wire.codec import decode
 from common.wire.messages import ASSIGN, ENROL, TRAIN, TrainRequest
-from deploy.simulation.blocks import Population, are_shared_out, evaluate_apart
+from deploy.simulation.blocks import Engine, Population
 from deploy.simulation.clients import Job, answer_all, decode_once, open_sessions, train_cohort
 from deploy.simulation.helpers import Helper, open_helpers
 from server.exchange.flower import Run, identify_process
@@ -29,6 +29,9 @@ from server.run import run
 
 RARELY = 50_000, 20, 100
 """Thresholds of the garbage collector in a simulation; a round leaves few objects in cycles."""
+
+SimulationEngine = Engine
+"""Place of the shards that train a large population."""
 
 RELEASES = (ASSIGN, TRAIN)
 """Types of messages whose answers may hold noised values."""
@@ -93,6 +96,7 @@ class InProcessGrid(Grid):
         lengths: Typical lengths of the last round, where replies are summed in blocks.
         workers: Number of processes in which a large population trains.
         folder: Folder of files that hold a large population's state; None for main memory.
+        engine: Place of the shards that train a large population; None for copies of this process.
     """
 
     def __init__(
@@ -104,10 +108,12 @@ class InProcessGrid(Grid):
         lengths: Lengths | None = None,
         workers: int = 1,
         folder: Path | None = None,
+        engine: Engine | None = None,
     ) -> None:
         self._sessions, self._together = sessions, together or choose_cohort(len(sessions))
-        self._on_released, self._workers = on_released, workers
-        self._population = Population(together, {} if lengths is None else lengths, workers, folder)
+        self._on_released = on_released
+        reference = {} if lengths is None else lengths
+        self.population = Population(sessions, together, reference, workers, folder, engine)
         self._helpers = dict(enumerate(helpers, start=max(sessions, default=0) + 1))
         self._replies: dict[str, Message] = {}
         self._ids = count(1)
@@ -119,6 +125,7 @@ class InProcessGrid(Grid):
         return self
 
     def __exit__(self, *exception: object) -> None:
+        self.population.end()
         if self._thresholds:
             gc.set_threshold(*self._thresholds)
         gc.unfreeze()
@@ -169,8 +176,10 @@ class InProcessGrid(Grid):
         return self._sessions[message.metadata.dst_node_id]
 
     def _answer(self, messages: Sequence[Message]) -> list[Message]:
-        if self._workers > 1 and are_shared_out(self._sessions, messages):
-            return evaluate_apart(self._sessions, messages, self._workers, self._together)
+        if self.population.evaluates(messages):
+            return self.population.evaluate(messages)
+        if messages:
+            self.population.recall()
         helpers = [message for message in messages if message.metadata.dst_node_id in self._helpers]
         clients = [message for message in messages if message.metadata.dst_node_id not in self._helpers]
         return [
@@ -180,6 +189,9 @@ class InProcessGrid(Grid):
 
     def _train(self, messages: Sequence[Message]) -> list[Message]:
         """Train in cohorts of clients with data of similar size, which need little padding."""
+        if self._together > 1 and self.population.trains(messages):
+            return self.population.train(messages)
+        self.population.recall()
         request = decode_once(lambda message: decode(TrainRequest, message.content))
         replies, jobs = [], []
         for message in messages:
@@ -187,10 +199,7 @@ class InProcessGrid(Grid):
                 jobs.append(Job(message, self._session(message), self._session(message).participant(request(message))))
             except FedloomError as error:
                 replies.append(failure_reply(message, error))
-        if self._together > 1 and self._population.trains(jobs):
-            replies += self._population.train(jobs)
-        else:
-            jobs.sort(key=lambda job: job.participant.learner.size)
-            for cohort in split_cohort(jobs, lambda job: job.participant.learner, self._together):
-                replies += train_cohort(cohort)
+        jobs.sort(key=lambda job: job.participant.learner.size)
+        for cohort in split_cohort(jobs, lambda job: job.participant.learner, self._together):
+            replies += train_cohort(cohort)
         return replies

@@ -7,7 +7,7 @@ import shutil
 import sqlite3
 import time
 from collections import defaultdict
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import closing, contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -15,7 +15,7 @@ from pathlib import Path
 from client.data.dataset import AnyDataset
 from client.privacy.ledger.ledger import LedgerCopy
 from client.training.comparison import MEASURED, Measured, from_document
-from client.training.snapshot import ClientsState, Manifest, SnapshotFolder, dump_stores, load_stores
+from client.training.snapshot import ClientsState, Manifest, Shard, SnapshotFolder, dump_stores, load_stores
 from common.arrays import sha256
 from common.config.run import RunConfig
 from common.contribution import Lengths
@@ -23,7 +23,7 @@ from common.errors import LedgerError, StateError
 from common.files import sync_folder
 from common.privacy.options import Unit
 from deploy.simulation.clients import SharedStore, open_sessions
-from deploy.simulation.grid import InProcessGrid
+from deploy.simulation.grid import InProcessGrid, SimulationEngine
 from deploy.simulation.helpers import HELPERS, go_back, open_helpers
 from server.record.folder import RunDirectory
 from server.record.journal import restore
@@ -214,6 +214,8 @@ class ClientSnapshots:
         self.ledgers = LedgerFile(folder.clients, self._run, stores)
         self.lengths: Lengths = {}
         """Typical lengths of the last round's replies, where they are summed in blocks."""
+        self.memories: Callable[[], Iterable[Shard] | None] = lambda: None
+        """State of clients that shards have; None if it is in the stores."""
         self._state: RunState | None = None
         self._newest, self._bytes, self._end, self._took, self._is_failing = -1, 0, 0.0, 0.0, False
 
@@ -239,7 +241,7 @@ class ClientSnapshots:
         """Write the snapshot of the last round on Ctrl-C, unless clients have trained since."""
         state = self._state
         is_new = state is not None and self._every != 0 and state.round != self._newest
-        if state and is_new and all(store.load(self._run).round <= state.round for store in self._stores):
+        if state and is_new and max((n for s in self._dump().shards for n in s.rounds), default=0) <= state.round:
             self._write(state)
 
     def restore(self) -> int:
@@ -300,22 +302,22 @@ class ClientSnapshots:
 
     def _write(self, state: RunState) -> None:
         start = time.monotonic()
-        dumped = self._dump()
         model, releases = sha256(state.model), self.ledgers.releases
         origin = Manifest(self._run, state.round, model, self._layout, releases, self.lengths)
         try:
-            self._snapshots.write(origin, dumped)
+            self._bytes = self._snapshots.write(origin, self._dump())
         except OSError as error:
             if not self._is_failing:
                 log.warning("no snapshot of the clients' state (%s); training goes on", error.strerror or error)
             self._is_failing = True
             return
         self._newest, self._is_failing = state.round, False
-        self._bytes, self._end = dumped.bytes, time.monotonic()
+        self._end = time.monotonic()
         self._took = self._end - start
 
     def _dump(self) -> ClientsState:
-        state = dump_stores(self._stores, self._run)
+        state, shards = dump_stores(self._stores, self._run), self.memories()
+        state = state if shards is None else replace(state, shards=shards)
         drawn = ({DRAWN: str(s.noise.drawn).encode()} if s.noise else {} for s in self._stores)
         return replace(
             state,
@@ -352,6 +354,7 @@ def simulate_measured(
     state: KeptState = REMOVED,
     workers: int = 1,
     device: str = "cpu",
+    engine: SimulationEngine | None = None,
 ) -> tuple[Result, dict[str, Measured]]:
     """Train as `simulate_clients` does, with the clients' state in the run's folder.
 
@@ -371,15 +374,16 @@ def simulate_measured(
     with (
         open_helpers(config, noise_seed, states) as helpers,
         InProcessGrid(
-            sessions, together, snapshots.ledgers.commit, helpers, snapshots.lengths, workers, on_disk
+            sessions, together, snapshots.ledgers.commit, helpers, snapshots.lengths, workers, on_disk, engine
         ) as grid,
     ):
+        snapshots.memories = grid.population.dump
         try:
             result = replace(run(grid, config, runs, on_round=snapshots.before_round), state=note)
         except KeyboardInterrupt:
             snapshots.interrupt()
             raise
-    snapshots.conclude(keep=state.keep)
+        snapshots.conclude(keep=state.keep)
     if not state.keep:
         shutil.rmtree(states, ignore_errors=True)
     return result, {s.client: from_document(s.store.read(config.run_id, MEASURED)) for s in sessions.values()}

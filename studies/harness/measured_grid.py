@@ -20,7 +20,7 @@ class Mark(NamedTuple):
     kind: str
     messages: int
     cpu: float
-    """Processor seconds of this process and of its copies that have ended."""
+    """Processor seconds of this process and of its copies."""
     seconds: float
     peak: float
     """Largest resident memory of this process so far, in MB."""
@@ -77,4 +77,6 @@ class MeasuredGrid(InProcessGrid):
 
     def _mark(self, kind: str, count: int) -> None:
         resident = psutil.Process().memory_info().rss / MEGABYTE
-        self.marks.append(Mark(kind, count, sum(os.times()[:4]), time.monotonic(), peak_megabytes(), resident))
+        shards = sum(sum(child.cpu_times()[:2]) for child in psutil.Process().children())
+        cpu = sum(os.times()[:4]) + shards
+        self.marks.append(Mark(kind, count, cpu, time.monotonic(), peak_megabytes(), resident))

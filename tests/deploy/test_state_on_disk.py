@@ -39,7 +39,7 @@ def test_the_model_has_the_same_bits_and_no_file_stays(
     expected = trained(tmp_path / "memory", 1, on_disk=False)
     assert not folders
     assert trained(tmp_path / "disk", workers, on_disk=True) == expected
-    assert {*folders} == {tmp_path / "disk" / "homes"}
+    assert {*folders} == ({tmp_path / "disk" / "homes"} if workers == 1 else set()), "copies have files of their own"
     names = [sorted(path.name for path in (tmp_path / runs / "homes").iterdir()) for runs in ("memory", "disk")]
     assert names[0] == names[1]
 

@@ -7,7 +7,6 @@ from client.data.read import read_all
 from common.config.parse import parse
 from common.models import build_model, parameters
 from common.options import Scalar
-from common.tasks.options import ModelVariant
 from common.tasks.registry import TASKS
 from deploy.tasks.spec import TrainedRun
 
@@ -20,7 +19,7 @@ def models(task: str) -> Iterator[dict[str, Scalar]]:
     fields = TASKS[task].options.model_fields
     networks = get_args(fields["network"].annotation) if "network" in fields else ()
     sizes = {f"tasks.{task}.{name}": value for name, value in SMALL.items() if name in fields}
-    for variant in get_args(ModelVariant):
+    for variant in get_args(str):
         for network in networks or ("",):
             chosen = {f"tasks.{task}.network": network} if network else {}
             yield {"task": task, "method": "fedavg", "model": variant, **sizes, **chosen}

@@ -5,7 +5,7 @@ from typing import Literal
 
 from pydantic import Field
 
-from common.tasks.options import Capabilities, ModelVariant, NamedRows, TaskOptions
+from common.tasks.options import Capabilities, NamedRows, TaskOptions
 
 
 class RatingsOptions(TaskOptions):
@@ -74,7 +74,7 @@ class RatingsOptions(TaskOptions):
         """Rows of the paper's item table if `items` is `paper`, else None."""
         return NamedRows("items", self.pseudo_items) if self.items == "paper" else None
 
-    def check(self, model: ModelVariant, method: str, capabilities: Capabilities) -> None:
+    def check(self, model: str, method: str, capabilities: Capabilities) -> None:
         """Check that model and method support the value of `items`.
 
         Raises:

@@ -7,7 +7,7 @@ from pydantic import Field, model_validator
 from common.errors import ConfigError
 from common.logic.parser import read_formula
 from common.privacy.claims import PROPERTIES
-from common.tasks.options import Capabilities, ModelVariant, TaskOptions
+from common.tasks.options import Capabilities, TaskOptions
 from common.tasks.traffic.vocabulary import DAY, SensorVariables
 
 StatedKind = Literal["calibrated", "weekday", "paper", "difference", "formula"]
@@ -154,7 +154,7 @@ class TrafficOptions(TaskOptions):
                 raise ValueError(str(error)) from None
         return self
 
-    def check(self, model: ModelVariant, method: str, capabilities: Capabilities) -> None:
+    def check(self, model: str, method: str, capabilities: Capabilities) -> None:
         """Refuse a closed form without the ridge regression that it is.
 
         Raises:

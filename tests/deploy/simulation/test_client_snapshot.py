@@ -107,10 +107,10 @@ def test_a_full_disk_stops_no_training(
     write = stored_state.write_state
 
     def fail(folder: Path, state: Any) -> Any:
-        files = write(folder, state)
-        if state.bytes:
+        files, size = write(folder, state)
+        if size:
             raise OSError(28, "No space left on device")
-        return files
+        return files, size
 
     monkeypatch.setattr(stored_state, "write_state", fail)
     assert simulated(settings("fedrule"), tmp_path, state=KEPT).model_sha256 == through.model_sha256

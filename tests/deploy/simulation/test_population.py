@@ -17,7 +17,6 @@ from common.config.run import RunConfig
 from common.contribution import Contribution
 from common.errors import RunError
 from deploy.simulation import blocks as population
-from deploy.simulation import blocks as shared_evaluation
 from deploy.simulation.grid import simulate
 from deploy.simulation.state import simulate_measured
 from server.record.folder import RunDirectory
@@ -142,7 +141,7 @@ def test_large_sums_are_shared_by_blocks_with_any_number_of_workers(
 
     monkeypatch.setattr(intake, "add_up", watched)
     apart = simulate(settings("fedrule"), toy_dataset(11), tmp_path / "apart", together=2)
-    monkeypatch.setattr(population, "_sum_bytes", lambda job: population.SUMS_BYTES // 3)
+    monkeypatch.setattr(population, "_sum_bytes", lambda *_: population.SUMS_BYTES // 3)
     shared = [
         simulate(settings("fedrule"), toy_dataset(11), tmp_path / str(count), together=2, workers=count)
         for count in (1, 3)
@@ -173,11 +172,9 @@ def test_a_worker_that_dies_ends_the_run_by_name(
 def test_clients_that_several_processes_evaluate_have_the_same_metrics_and_documents(
     settings: Settings, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(shared_evaluation, "FEWEST", 5)
-    copies, made = shared_evaluation.run_in_copies, list[int]()
-    monkeypatch.setattr(
-        shared_evaluation, "run_in_copies", lambda works, names: made.append(len(works)) or copies(works, names)
-    )
+    monkeypatch.setattr(population, "FEWEST", 5)
+    team, made = population.TeamOfCopies, list[int]()
+    monkeypatch.setattr(population, "TeamOfCopies", lambda shards, run: made.append(len(shards)) or team(shards, run))
     config, parts = settings("fedrule", rounds=2), partition(toy_dataset(7), 0)
     (one, own), (both, shared) = (
         simulate_measured(config, parts, tmp_path / str(count), together=4, workers=count) for count in (1, 2)

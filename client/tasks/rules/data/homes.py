@@ -13,6 +13,7 @@ import numpy as np
 from client.data.dataset import Dataset, floor_share, own_rng
 from client.data.tables.files import write_private_csv
 from client.data.tables.schema import Column, TableSchema
+from common.arrays import Ints
 from common.tasks.rules.options import RulesOptions
 from common.tasks.rules.vocabulary import SEPARATOR, Edges, RuleCatalogue, relation_parts
 
@@ -145,35 +146,53 @@ def _rows(home: Home, catalogue: RuleCatalogue) -> Iterator[tuple[str, ...]]:
         yield (home.name, *names[idle], "", "", "", "", areas[idle], "")
 
 
-def sample_pools(home: Home, relations: int, rng: np.random.Generator) -> Iterator[Edges]:
-    """Sample pools of negatives without end: distinct triples, no rules of the home; none without rules.
+class NonRules:
+    """Triples of a home that are no rules; its pools are drawn from them.
 
-    (a) Every ordered pair of different nodes without a rule, with a random relation; (b) for every rule, its pair with
-    a random relation not on that pair. A pair that holds all relations adds nothing.
+    Args:
+        home: The home.
+        relations: Number R of relations.
     """
-    nodes, relations_of = len(home.devices), dict[int, set[int]]()
-    pairs = [u * nodes + v for u, v, _ in home.rules.tolist()]
-    for pair, relation in zip(pairs, home.rules[:, 2].tolist(), strict=True):
-        relations_of.setdefault(pair, set()).add(relation)
-    present = {pair: sorted(those) for pair, those in relations_of.items() if len(those) < relations}
-    is_empty = ~np.eye(nodes, dtype=bool) & bool(pairs)
-    is_empty.ravel()[pairs] = False
-    empty = np.flatnonzero(is_empty) * relations
-    while True:
-        drawn = rng.integers(relations, size=len(empty))
-        absent = (
-            (p, _absent(present[p], int(rng.integers(relations - len(present[p]))))) for p in pairs if p in present
-        )
-        triples = np.unique([*(empty + drawn).tolist(), *(pair * relations + r for pair, r in absent)]).astype(np.int64)
-        edges = np.stack(np.unravel_index(triples, (max(nodes, 1), max(nodes, 1), relations)), axis=1)
-        yield rng.permutation(edges.astype(np.int64))
 
+    def __init__(self, home: Home, relations: int) -> None:
+        nodes, self._relations = len(home.devices), relations
+        self._nodes = max(nodes, 1)
+        pairs = self._pairs = home.rules[:, 0] * nodes + home.rules[:, 1]
+        is_empty = ~np.eye(nodes, dtype=bool).ravel()
+        is_empty[pairs] = False
+        self._empty = np.flatnonzero(is_empty) * relations
+        first = np.searchsorted(pairs, pairs)  # rules ascend, and so do their pairs
+        count = np.bincount(first, minlength=len(pairs))[first]
+        nth = np.arange(len(pairs)) - first
+        lower = np.full((len(pairs), int(count.max(initial=0))), relations)
+        lower[first, nth] = home.rules[:, 2] - nth  # number of absent relations below each present one
+        is_open = count < relations
+        self._open, self._lower = pairs[is_open] * relations, lower[first[is_open]]
+        self._absent = relations - count[is_open]
 
-def _absent(present: list[int], k: int) -> int:
-    """Return the k-th number, from 0, that is not among these, which ascend."""
-    for number in present:
-        k += number <= k
-    return k
+    def sample(self, rng: np.random.Generator) -> Ints:
+        """Sample one pool of negatives, numbers of distinct triples for `triples`; none without rules.
+
+        (a) Every ordered pair of different nodes without a rule, with a random relation; (b) for every rule, its pair with
+        a random relation not on that pair. A pair that holds all relations adds nothing.
+        """
+        if not len(self._pairs):
+            return self._pairs
+        unlike = self._empty + rng.integers(self._relations, size=len(self._empty))
+        drawn = rng.integers(self._absent)
+        drawn += (self._lower <= drawn[:, None]).sum(1)
+        found = np.concatenate([unlike, self._open + drawn])
+        found.sort()
+        is_new = np.ones(len(found), bool)
+        np.not_equal(found[1:], found[:-1], out=is_new[1:])
+        return rng.permutation(found[is_new])
+
+    def triples(self, numbers: Ints) -> Edges:
+        """Return the triples with these numbers, E × 3."""
+        found = np.empty((len(numbers), 3), np.int64)
+        pairs, found[:, 2] = np.divmod(numbers, self._relations)
+        found[:, 0], found[:, 1] = np.divmod(pairs, self._nodes)
+        return found
 
 
 @dataclass(frozen=True, eq=False)
@@ -212,24 +231,20 @@ def split_home(home: Home, relations: int, options: RulesOptions, seed: int) -> 
     validation share is drawn: a home's test examples are the same whatever these are.
     """
     rng = own_rng(seed, home.name)
-    rules, pools = rng.permutation(home.rules), sample_pools(home, relations, rng)
-    pool = next(pools)[: len(rules)]
+    rules, unlike = rng.permutation(home.rules), NonRules(home, relations)
+    pool = unlike.sample(rng)[: len(home.rules)]
     test = floor_share(options.test_share, len(rules))
     held = test + floor_share(options.validation_share, len(rules) - test)
 
-    more = [_unlike(next(pools), pool[:held], len(rules) - held) for _ in range(options.negatives - 1)]
+    pools, rest = (unlike.sample(rng) for _ in range(options.negatives - 1)), len(rules) - held
+    more = [another[~(another[:, None] == pool[:held]).any(1)][:rest] for another in pools]
+    train, validation = np.concatenate([pool[held:], *more]), pool[test:held]
     return SplitHome(
         home,
-        train=Examples(rules[held:], np.concatenate([pool[held:], *more])),
-        validation=Examples(rules[test:held], pool[test:held]),
-        test=Examples(rules[:test], pool[:test]),
+        train=Examples(rules[held:], unlike.triples(train)),
+        validation=Examples(rules[test:held], unlike.triples(validation)),
+        test=Examples(rules[:test], unlike.triples(pool[:test])),
     )
-
-
-def _unlike(pool: Edges, held_out: Edges, size: int) -> Edges:
-    """Return up to `size` further training negatives, none of them held out."""
-    is_held = (pool[:, None] == held_out).all(axis=2).any(axis=1)
-    return np.asarray(pool[~is_held][:size])
 
 
 def _is_complete(split: SplitHome) -> bool:
