@@ -218,7 +218,7 @@ def _documents(session: Session, run: str) -> dict[str, bytes]:
 
 
 def dump(answer: Callable[[bytes], bytes], run: str) -> Iterator[bytes]:
-    """Yield the state of a shard's clients in pieces as large as a file of a snapshot, as orders that load them."""
+    """Yield a shard's state in pieces as large as a file of a snapshot, as orders that load them."""
     is_first = True
     while piece := answer(pack({"kind": "dump", "run": run, "is_first": is_first}, {})):
         is_first = False
