@@ -83,7 +83,8 @@ def directions(updates: Mapping[str, Callable[[], Arrays]]) -> tuple[list[str], 
     most = max(ROOM // max(len(updates), 1), MIN_BUCKETS)
     names, rows, signs = list[str](), list[Floats32](), np.zeros(0, np.int8)
     for client, load in updates.items():
-        update = load()
+        if not (update := load()):  # the method sends none
+            continue
         vector = np.concatenate([update[name].ravel() for name in sorted(update)], dtype=np.float32)
         if len(vector) > most:
             if len(signs) != len(vector):

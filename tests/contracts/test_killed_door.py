@@ -26,9 +26,9 @@ from tests.support.residents import RunningResident, wait_until
 from tests.support.sensors import rounds_of
 
 ROUNDS, CHUNK_BYTES = 2, 1_500
-FRAMES = range(19, 28)
-"""Numbers of the second round's frames: task, chunk, received, reply, go, chunk, received; and those before and after them."""
-ALL_FRAMES = 32
+FRAMES = range(22, 32)
+"""Numbers of the second round's frames: task, two chunks, received, reply, go, chunk, received; and those before and after them."""
+ALL_FRAMES = 37
 
 
 class KilledError(BaseException):

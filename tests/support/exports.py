@@ -7,6 +7,7 @@ from client.data.read import read_all
 from common.config.parse import parse
 from common.models import build_model, parameters
 from common.options import Scalar
+from common.tasks.options import VARIANTS
 from common.tasks.registry import TASKS
 from deploy.tasks.spec import TrainedRun
 
@@ -19,7 +20,7 @@ def models(task: str) -> Iterator[dict[str, Scalar]]:
     fields = TASKS[task].options.model_fields
     networks = get_args(fields["network"].annotation) if "network" in fields else ()
     sizes = {f"tasks.{task}.{name}": value for name, value in SMALL.items() if name in fields}
-    for variant in get_args(str):
+    for variant in VARIANTS:
         for network in networks or ("",):
             chosen = {f"tasks.{task}.network": network} if network else {}
             yield {"task": task, "method": "fedavg", "model": variant, **sizes, **chosen}

@@ -92,3 +92,8 @@ def test_a_long_update_counts_at_a_multiple_of_the_median_in_a_round_of_five() -
 def test_most_clients_have_to_do_better(better: int, worse: int, wins: bool) -> None:
     pairs = [(1.0, 0.5)] * better + [(0.5, 1.0)] * worse + [(1.0, 1.0)] * 9
     assert has_majority(pairs) is wins
+
+
+def test_clients_that_send_no_update_have_no_alignment() -> None:
+    names, rows = directions({client: dict for client in "abcdefghijkl"})
+    assert (names, cosines(names, rows)) == ([], {})
