@@ -27,7 +27,7 @@ from tests.support.sensors import rounds_of
 
 ROUNDS, CHUNK_BYTES = 2, 1_500
 FRAMES = range(22, 32)
-"""Numbers of the second round's frames: task, two chunks, received, reply, go, chunk, received; and those before and after them."""
+"""Numbers of the second round's frames: task, two chunks, received, reply, go, chunk, received; and those beside them."""
 ALL_FRAMES = 37
 
 

@@ -95,5 +95,5 @@ def test_most_clients_have_to_do_better(better: int, worse: int, wins: bool) -> 
 
 
 def test_clients_that_send_no_update_have_no_alignment() -> None:
-    names, rows = directions({client: dict for client in "abcdefghijkl"})
+    names, rows = directions(dict.fromkeys("abcdefghijkl", dict))
     assert (names, cosines(names, rows)) == ([], {})
