@@ -21,7 +21,7 @@ demo: .venv/runtime  ## recommend next items by a whole federation on this machi
 	$(BIN)/fedloom recommend --user visitor-00003 --top 5
 
 flower: .venv/dev  ## train in Flower's own simulation; fails if the run fails
-	PATH="$(CURDIR)/$(BIN):$$PATH" FLWR_DISABLE_RUNTIME_DEPENDENCY_INSTALLATION=1 \
+	PATH="$(CURDIR)/$(BIN):$$PATH" FLWR_DISABLE_RUNTIME_DEPENDENCY_INSTALLATION=1 RAY_ADDRESS=local \
 	  flwr run . --federation-config 'num-supernodes=4' --run-config 'rounds=5' --stream 2>&1 | tee $(FLOWER)
 	grep -q '^run completed' $(FLOWER)
 

@@ -75,7 +75,7 @@ def _open_sums(desks: list[DistantDesk], folder: Path) -> None:
         "members": members(*CLIENTS).digest,
     }
     about, noised = terms(**changed, **EXACT), terms(**changed, channel="evaluate")
-    vectors = [np.arange(SIZE) - 7 * n for n in range(4)]
+    vectors = [np.arange(SIZE) % 50 - 7 * n for n in range(4)]
     uploads = [Upload(f"client-{n}", vector, about, roster) for n, vector in enumerate(vectors)]
     masked = [Upload(f"client-{n}", vector, noised, roster) for n, vector in enumerate(vectors)]
     bad = [prepare(desk, about, uploads, n).bad for n, desk in enumerate(desks)]
