@@ -96,7 +96,7 @@ def test_other_texts_are_columns_unless_they_are_slips() -> None:
 def test_a_run_records_its_scheme_and_keeps_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     request = RunRequest(task="ratings", run_id="skewed")
-    _, parts = prepare_simulation(request, TrainingData("demo:0-12", partition="pathological:2"), "", 3, None)
+    _, parts, _ = prepare_simulation(request, TrainingData("demo:0-12", partition="pathological:2"), "", 3, None)
     folder = RunDirectory(runs_folder(), "skewed")
     origin = origin_of(folder.path)
     assert origin
