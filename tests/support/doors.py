@@ -65,7 +65,7 @@ class FakeNode:
         self.answers: list[Answer] = []
         self.batches: list[int] = []
         self.door: DoorThread | None = None
-        self._awaited = set[str]()
+        self._awaited = dict[str, None]()  # in the sequence in which they were posted
         self._taking: asyncio.Future[None] | None = None
 
     def post(self, content: RecordDict, kind: str = "train", nodes: Iterable[int] = (7,), most: int = 0) -> list[str]:
@@ -92,15 +92,16 @@ class FakeNode:
         assert self.door
         assert self.door.door
         order.awaited.extend(self._awaited)
-        self._awaited |= {task.id for task in order.tasks}
+        self._awaited |= dict.fromkeys(task.id for task in order.tasks)
         await self.door.door.exchange(RUN_ID, order)
         if self._taking is None or self._taking.done():
             self._taking = asyncio.ensure_future(self._take(self.door.door))
 
     async def _take(self, door: Door) -> None:
         while self._awaited:
-            found = (await door.exchange(RUN_ID, Order(awaited=sorted(self._awaited)))).answers
-            self._awaited.difference_update(answer.task for answer in found)
+            found = (await door.exchange(RUN_ID, Order(awaited=list(self._awaited)))).answers
+            for answer in found:
+                self._awaited.pop(answer.task, None)
             self.answers += found
             self.batches += [len(found)] if found else []
 

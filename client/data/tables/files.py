@@ -216,8 +216,9 @@ def load(path: Path, encoding: str = "", skip_lines: int = 0) -> Content:
         data = _text(path, chain([first], rest), encoding or UTF_16.get(first[:2], "utf-8-sig"))
     if b"\0" in data:
         line = data.count(b"\n", 0, data.index(b"\0")) + 1
-        wide = "utf-16-be" if data.startswith(b"\0") else "utf-16-le"
-        raise DataError(f"NUL bytes are no text; save the file as UTF-8, or say --encoding {wide}", path, line)
+        is_wide, wide = 3 * data.count(b"\0") > len(data), "utf-16-be" if data.startswith(b"\0") else "utf-16-le"
+        remedy = f"save the file as UTF-8, or say --encoding {wide}" if is_wide else "save the file as text in UTF-8"
+        raise DataError(f"NUL bytes are no text; {remedy}", path, line)
     if not data or data.isspace():
         raise DataError("the file is empty", path)
     return Content(path, data).below(skip_lines)

@@ -74,18 +74,21 @@ class Delimited(Cells):
         """Return the columns at these places as text.
 
         Raises:
-            DataError: A row has more or fewer cells than the header.
+            DataError: A row has more cells than the header, or more than one row in 50 has fewer.
         """
         body = pyarrow.py_buffer(self.content.data)[self.body :]
         if not len(body):
             return [pyarrow.array([], pyarrow.string())] * len(places)
         table, ragged = self._parsed(body, places)
-        if ragged and (even := self._evened(ragged)):
+        short = sum(row.actual_columns < row.expected_columns for row in ragged)
+        is_rare = SHORT * short <= table.num_rows + len(ragged)
+        if ragged and is_rare and (even := self._evened(ragged)):
             table, left = self._parsed(even, places)
             if not left and self.account:
-                self.account.notes.append(
-                    f"{count(len(ragged), 'row')} with empty cells more, or some less, than the first line"
-                )
+                longer = len(ragged) - short
+                notes = [f"{count(longer, 'row')} with empty cells behind the last title, not read"] if longer else []
+                notes += [f"{count(short, 'row')} without the last cells, read as empty ones"] if short else []
+                self.account.notes.extend(notes)
             ragged = left and ragged
         if ragged:
             raise self._error(ragged, table.num_rows)
@@ -160,6 +163,8 @@ class Delimited(Cells):
         return DataError(message, self.content.path, self._line(first.number - 1, blanks=True))
 
 
+SHORT = 50
+"""Rows among which one may lack its last cells; where more do, the header or the delimiter is wrong."""
 ABOVE, BELOW = 20, 3
 """Lines among which a header is looked for, and a footer."""
 FOOTER = re.compile(

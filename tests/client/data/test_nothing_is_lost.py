@@ -202,7 +202,7 @@ def test_a_refusal_ends_in_an_option_that_works(text: str, remedy: list[str], tm
 def test_rows_columns_and_encodings_are_chosen(tmp_path: Path) -> None:
     path = tmp_path / "a.csv"
     path.write_bytes("user,item,rating,event\nu,Müsli,1,view\nu,tea,2,buy\nv,tea,3,View\n".encode("cp1252"))
-    with pytest.raises(DataError, match="say --encoding, such as cp1252"):
+    with pytest.raises(DataError, match="say --encoding cp1252, if Windows wrote it"):
         read_all("ratings", str(path))
     words = ["--encoding", "cp1252", "--where", "event=view", "--where", "event=View", "--ignore", "event"]
     output = command("check", path, "--task", "ratings", *words[:-2], "--json").output
@@ -219,3 +219,17 @@ def test_separators_after_the_last_cell_of_some_rows_are_no_cells(tmp_path: Path
     path.write_text("user,item,rating\na,x,1,9\na,y,2\n")
     with pytest.raises(DataError, match="line 2: 4 cells, but the first line has 3"):
         read_table(path, SCHEMA)
+
+
+def test_few_rows_without_the_last_cells_are_filled_up_and_said(tmp_path: Path) -> None:
+    path = tmp_path / "ratings.csv"
+    rows = [f"{row},x" for row in RATINGS]
+    path.write_text("\n".join(["user,item,rating,note", rows[0], RATINGS[1], *rows[2:]]))
+    assert reading_of(path) == (60, 60, ["1 row without the last cells, read as empty ones"])
+    for lines in (
+        ["user,item,rating,note", *RATINGS[:2], *rows[2:]],
+        ["user,item,rating,note", RATINGS[0], *rows[:48]],
+    ):
+        path.write_text("\n".join(lines))
+        with pytest.raises(DataError, match="line 2: 3 cells, but the first line has 4"):
+            reading_of(path)

@@ -74,6 +74,7 @@ release(1, last)
 
 ANSWERING = """
 import hashlib, os, random, signal, sys, time
+from itertools import chain, repeat
 from pathlib import Path
 from client.owner.policy import Policy
 from client.privacy.release import Releaser
@@ -99,9 +100,9 @@ def client():
         return open_ledger(str(folder / "homes.csv"), folder / "state", "0" * 64, unit, account, 10.0, 1e-5, alone=True)
     return Session("ann", learner, DiskStore(folder / "state" / "ann"), Releaser(Policy(max_epsilon=10.0), ledger))
 
-def answer(enrolment, first):
+def answer(enrolment, first, more):
     session = client()
-    for number in range(first, last + 1):
+    for number in chain(range(first, last + 1), repeat(last, more)):
         os.write(asked, f"{number}\\n".encode())
         for again in range(2):
             reply = encode(session.train(TrainRequest(number, enrolment, model, cost=cost)))["fedloom"]
@@ -109,24 +110,24 @@ def answer(enrolment, first):
             os.write(sent, f"{number} {digest}\\n".encode())
     os._exit(0)
 
-def started():
+def started(more):
     numbers = [int(line) for line in open(folder / "asked")]
     child = os.fork()
-    return child or answer(enrolment, max(numbers, default=1))
+    return child or answer(enrolment, max(numbers, default=1), more)
 
 def replies():
     return (folder / "sent").read_bytes().count(b"\\n")
 
 enrolment = client().enrol(EnrolRequest("toy", to_json(config), CATALOGUE.to_json())).enrolment
 for _ in range(kills):
-    child, enough = started(), replies() + chance.randrange(6)
+    child, enough = started(10**6), replies() + chance.randrange(6)
     while replies() < enough:
         time.sleep(0.001)
     time.sleep(chance.uniform(0, 0.05))
     os.kill(child, signal.SIGKILL)
     if os.waitpid(child, 0)[1] != signal.SIGKILL:
         sys.exit("a client ended before it was killed")
-sys.exit(os.waitpid(started(), 0)[1])
+sys.exit(os.waitpid(started(0), 0)[1])
 """
 
 
