@@ -85,7 +85,11 @@ def test_the_first_line_in_another_encoding_is_named(tmp_path: Path, content: by
         ("a.csv", b"", "a.csv: the file is empty"),
         ("a.csv", b" \n\n", "a.csv: the file is empty"),
         ("a.csv", b"a,b\n1,\0\n", "a.csv, line 2: NUL bytes are no text"),
-        ("a.csv", "a,b\n".encode("utf-16-le"), "a.csv, line 1: NUL bytes are no text"),
+        (
+            "a.csv",
+            "a,b\n".encode("utf-16-le"),
+            "a.csv, line 1: NUL bytes are no text; save the file as UTF-8, or say --encoding utf-16-le",
+        ),
         ("a.csv", b"PK\x03\x04\x14", "a workbook or ZIP archive, not text; save the table as CSV"),
         ("a.csv.gz", b"a,b\n", "cannot be read as gzip; compress it again, or drop .gz from its name"),
         ("a.csv.gz", gzip.compress(b"a,b\n" * 999, mtime=0)[:-9], "cannot be read as gzip; is it complete?"),
