@@ -84,9 +84,11 @@ class SumPart:
             proof: Array = np.frombuffer(content, np.uint8)
             bound_by = base64.b64decode(commitment(masked, content, len(seeds)))
         else:
-            masks = [expand(seed, terms.size + CHECKS, terms.bits) for seed in seeds]
-            masked = exact + np.sum([mask[: terms.size] for mask in masks], axis=0, dtype=MASKED)
-            proof = np.stack([check_sums(self.party.check, mask) for mask in masks])
+            masked, proof = exact.copy(), np.empty((len(seeds), CHECKS), MASKED)
+            for n, seed in enumerate(seeds):  # one mask in memory
+                mask = expand(seed, terms.size + CHECKS, terms.bits)
+                masked += mask[: terms.size]
+                proof[n] = check_sums(self.party.check, mask)
         boxes = [self._seal(seed, bound_by, n) for n, seed in enumerate(seeds)]
         about = {"sealed": "\n".join(boxes), "terms": terms.digest}
         texts = {name: np.frombuffer(text.encode(), np.uint8) for name, text in about.items()}

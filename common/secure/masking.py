@@ -1,13 +1,13 @@
 """Masks of secure sums and the sealed boxes of their seeds."""
 
 import base64
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from typing import Any
 
 import numpy as np
 from cryptography.exceptions import InvalidTag
 from cryptography.hazmat.primitives.asymmetric.x25519 import X25519PrivateKey, X25519PublicKey
-from cryptography.hazmat.primitives.ciphers import Cipher, algorithms, modes
+from cryptography.hazmat.primitives.ciphers import Cipher, CipherContext, algorithms, modes
 from cryptography.hazmat.primitives.ciphers.aead import AESGCM
 from cryptography.hazmat.primitives.hashes import SHA256
 from cryptography.hazmat.primitives.kdf.hkdf import HKDF
@@ -35,6 +35,9 @@ _NONCE = bytes(12)
 MASKED = np.dtype("<u8")
 """Dtype of masked numbers, which add up mod 2⁶⁴."""
 
+BLOCK = 1 << 16
+"""Numbers whose keystream is made at once."""
+
 CHECKS = 4
 """Checks of one helper's sum of masks without noise: a client's numbers, and blinds beside the sum."""
 
@@ -52,7 +55,10 @@ def expand(seed: bytes, size: int, bits: int) -> Unsigned:
     """
     if len(seed) != SEED:
         raise WireError(f"a seed has {SEED} bytes, not {len(seed)}")
-    return np.frombuffer(keystream(seed, size * MASKED.itemsize), MASKED) >> np.uint64(64 - bits)
+    stream, mask = _stream(seed), np.empty(size, MASKED)
+    for block in _blocks(mask):
+        block[:] = _numbers(stream, block) >> np.uint64(64 - bits)
+    return mask
 
 
 def total_mask(seeds: Iterable[bytes], size: int, bits: int) -> Unsigned:
@@ -73,10 +79,25 @@ def check_sums(key: bytes, mask: Unsigned) -> Unsigned:
     Clients and server have the key of w, and no helper has it. So a helper that changes its sum of masks by e passes with the
     probability of ⟨w, e⟩ = 0: 2⁻²⁵⁶ if e has an odd number, and 16 times more for each factor of two in all its numbers.
     """
-    size = mask.size - CHECKS
-    stream = Cipher(algorithms.AES256(key), modes.CTR(bytes(16))).encryptor()
-    rows = (np.frombuffer(stream.update(bytes(size * MASKED.itemsize)), MASKED) for _ in range(CHECKS))
-    return mask[size:] + np.array([(row * mask[:size]).sum(dtype=MASKED) for row in rows], MASKED)
+    size, stream, sums = mask.size - CHECKS, _stream(key), mask[-CHECKS:].copy()
+    for k in range(CHECKS):
+        for block in _blocks(mask[:size]):
+            sums[k : k + 1] += _numbers(stream, block) @ block
+    return sums
+
+
+def _stream(key: bytes) -> CipherContext:
+    return Cipher(algorithms.AES256(key), modes.CTR(bytes(16))).encryptor()
+
+
+def _blocks(numbers: Unsigned) -> Iterator[Unsigned]:
+    """Yield views of the numbers, so that their keystream takes little memory."""
+    return (numbers[start : start + BLOCK] for start in range(0, numbers.size, BLOCK))
+
+
+def _numbers(stream: CipherContext, block: Unsigned) -> Unsigned:
+    """Return the next numbers of a keystream, as many as the block has."""
+    return np.frombuffer(stream.update(bytes(block.nbytes)), MASKED)
 
 
 def box_context(
