@@ -78,7 +78,7 @@ class SumPart:
         The numbers without masks are beside them, for the client's own state.
         """
         terms, seeds = self.terms, [secrets.token_bytes(SEED) for _ in self.roster.cards]
-        exact, bound_by = numbers.astype(MASKED), b""
+        exact, bound_by = numbers.view(MASKED), b""
         if terms.has_noise:
             masked, content = mask_bounded(numbers, terms.bound, seeds)
             proof: Array = np.frombuffer(content, np.uint8)
@@ -89,6 +89,7 @@ class SumPart:
                 mask = expand(seed, terms.size + CHECKS, terms.bits)
                 masked += mask[: terms.size]
                 proof[n] = check_sums(self.party.check, mask)
+                del mask
         boxes = [self._seal(seed, bound_by, n) for n, seed in enumerate(seeds)]
         about = {"sealed": "\n".join(boxes), "terms": terms.digest}
         texts = {name: np.frombuffer(text.encode(), np.uint8) for name, text in about.items()}
@@ -142,7 +143,9 @@ class ForSum:
             if not terms.has_residues and (beyond := int((np.abs(vector) > LARGEST).sum())):
                 text = "run %s: %s beyond ±%d in a secure sum; clipped to it"
                 log.warning(text, printable(terms.run), count(beyond, "number"), LARGEST)
-            return self.part.mask(exact_integers(vector, terms))
+            numbers = exact_integers(vector, terms)
+            del vector  # statistics of many items are large
+            return self.part.mask(numbers)
 
         if self.reservation is None:
             return self.part.read(exact())
