@@ -14,7 +14,7 @@ passes with probability 3M/q < 2⁻¹⁴⁶ for each hash that a liar tries. By 
 import base64
 import hashlib
 import math
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
 import numpy as np
 
@@ -50,10 +50,18 @@ def complete(numbers: Ints, bound: int) -> Ints:
 
 
 def four_squares(number: int) -> tuple[int, int, int, int]:
-    """Return four integers whose squares add up to a number that is not negative."""
+    """Return four integers whose squares add up to a number; Lagrange (1770) shows that they exist.
+
+    Raises:
+        ValueError: The number is negative.
+    """
     if number and number % 4 == 0:  # such numbers can have few squares, all of them even
         first, second, third, fourth = four_squares(number // 4)
         return 2 * first, 2 * second, 2 * third, 2 * fourth
+    return next(_squares(number))
+
+
+def _squares(number: int) -> Iterator[tuple[int, int, int, int]]:
     for first in range(math.isqrt(number), -1, -1):
         rest = number - first * first
         for second in range(math.isqrt(rest), -1, -1):
@@ -62,9 +70,8 @@ def four_squares(number: int) -> tuple[int, int, int, int]:
             while 2 * third * third >= left:
                 fourth = math.isqrt(left - third * third)
                 if third * third + fourth * fourth == left:
-                    return first, second, third, fourth
+                    yield first, second, third, fourth
                 third -= 1
-    raise ValueError(f"{number} is negative")
 
 
 def proof_size(size: int, helpers: int) -> int:

@@ -14,9 +14,9 @@ from common.tasks.registry import TASKS
 from common.wire.codec import decode, encode
 from common.wire.messages import EVALUATE, TRAIN, EvaluateReply, TrainReply
 from common.wire.sparse_rows import ROWS
-from deploy.simulation.grid import InProcessGrid
 from server.aggregation.lengths import CLIP
 from studies.lies.effect_cases import ALIE, DRIFT, FLIP, IPM, METRICS, MIN_MAX, STATISTICS, Case
+from studies.lies.liars import TypedGrid
 
 TARGET = 400
 """Item that is promoted."""
@@ -91,7 +91,7 @@ PLOTS: dict[str, Plot] = {
 }
 
 
-class ColludingGrid(InProcessGrid):
+class ColludingGrid(TypedGrid):
     """Grid in which some nodes change their replies to training together, or their metrics.
 
     Args:
@@ -102,31 +102,20 @@ class ColludingGrid(InProcessGrid):
     """
 
     def __init__(self, sessions: Mapping[int, Session], case: Case, liars: Sequence[int], rounds: int) -> None:
-        super().__init__(sessions, 1)
+        super().__init__(sessions)
         self._case, self._liars, self._rounds = case, {*liars}, rounds
-        self._kinds: dict[str, str] = {}
-
-    def push_messages(self, messages: Iterable[Message]) -> list[str]:
-        """Answer all messages, and remember their types."""
-        messages = list(messages)
-        pushed = super().push_messages(messages)
-        self._kinds |= {m.metadata.message_id: m.metadata.message_type for m in messages}
-        return pushed
 
     def pull_messages(self, message_ids: Iterable[str]) -> list[Message]:
         """Return the replies, of which the liars' are false."""
         replies = super().pull_messages(message_ids)
         liars = [r for r in replies if r.metadata.src_node_id in self._liars and not r.has_error()]
-        kinds = {kind: [r for r in liars if self._kind(r) == kind] for kind in (TRAIN, EVALUATE)}
+        kinds = {kind: [r for r in liars if self.kind_of(r) == kind] for kind in (TRAIN, EVALUATE)}
         if self._case.attack in PLOTS and kinds[TRAIN]:
             self._plot(kinds[TRAIN])
         if self._case.attack == METRICS:
             for message in kinds[EVALUATE]:
                 self._boast(message)
         return replies
-
-    def _kind(self, reply: Message) -> str:
-        return self._kinds[reply.metadata.reply_to_message_id]
 
     def _plot(self, messages: Sequence[Message]) -> None:
         honest, plot = [decode(TrainReply, message.content) for message in messages], PLOTS[self._case.attack]

@@ -19,12 +19,11 @@ Lie = Callable[[Message], Message | None]
 """Change of a client's reply; None sends nothing."""
 
 
-class LyingGrid(InProcessGrid):
-    """Grid in which one node changes its replies of a kind."""
+class TypedGrid(InProcessGrid):
+    """Grid that knows which type of message a reply answers."""
 
-    def __init__(self, sessions: Mapping[int, Session], liar: int, kind: str, lie: Lie, together: int = 1) -> None:
+    def __init__(self, sessions: Mapping[int, Session], together: int = 1) -> None:
         super().__init__(sessions, together)
-        self._liar, self._kind, self._lie = liar, kind, lie
         self._kinds: dict[str, str] = {}
 
     def push_messages(self, messages: Iterable[Message]) -> list[str]:
@@ -34,13 +33,25 @@ class LyingGrid(InProcessGrid):
         self._kinds |= {m.metadata.message_id: m.metadata.message_type for m in messages}
         return pushed
 
+    def kind_of(self, reply: Message) -> str:
+        """Return the type of the message that a reply answers."""
+        return self._kinds[reply.metadata.reply_to_message_id]
+
+
+class LyingGrid(TypedGrid):
+    """Grid in which one node changes its replies of a kind."""
+
+    def __init__(self, sessions: Mapping[int, Session], liar: int, kind: str, lie: Lie, together: int = 1) -> None:
+        super().__init__(sessions, together)
+        self._liar, self._kind, self._lie = liar, kind, lie
+
     def pull_messages(self, message_ids: Iterable[str]) -> list[Message]:
         """Return the replies, of which the liar's are false."""
         replies = super().pull_messages(message_ids)
         return [sent for reply in replies if (sent := self._send(reply)) is not None]
 
     def _send(self, reply: Message) -> Message | None:
-        is_lie = self._kinds[reply.metadata.reply_to_message_id] == self._kind
+        is_lie = self.kind_of(reply) == self._kind
         return self._lie(reply) if is_lie and reply.metadata.src_node_id == self._liar else reply
 
 

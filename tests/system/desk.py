@@ -103,7 +103,7 @@ def is_client(pid: int) -> bool:
 
 @dataclass(frozen=True)
 class Printed:
-    """What a finished command has printed."""
+    """Output of a finished command."""
 
     out: str
     error: str

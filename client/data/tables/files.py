@@ -288,9 +288,9 @@ def _text(path: Path, chunks: Iterator[bytes], charset: str) -> bytes:
             text = decoder.decode(chunk, final=not chunk).encode()
         except UnicodeDecodeError as error:
             line = 1 + sum(text.count(b"\n") for text in texts) + error.object.count(b"\n", 0, error.start)
-            remedy = "save the file as UTF-8, or say --encoding cp1252, if Windows wrote it"
+            more = "" if charset == "cp1252" else ", or say --encoding cp1252, if Windows wrote it"
             named = "UTF-8" if charset in ("utf-8-sig", "utf-16") else charset
-            raise DataError(f"not text in {named}; {remedy}", path, line) from None
+            raise DataError(f"not text in {named}; save the file as UTF-8{more}", path, line) from None
         end = text.find(b"\n")
         if length + (len(text) if end < 0 else end) > LINE_LIMIT:
             line = 1 + sum(text.count(b"\n") for text in texts)
