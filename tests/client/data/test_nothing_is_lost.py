@@ -208,7 +208,7 @@ def test_rows_columns_and_encodings_are_chosen(tmp_path: Path) -> None:
     output = command("check", path, "--task", "ratings", *words[:-2], "--json").output
     assert json.loads(output)["reading"]["records"] == 2
     (tmp_path / "b.csv").write_bytes(b"user,item,rating\nu,M\x81sli,1\n")
-    with pytest.raises(DataError, match="line 2: not text in cp1252; save the file as UTF-8$"):
+    with pytest.raises(DataError, match=r"line 2: not text in cp1252; save the file as UTF-8$"):
         reading_of(tmp_path / "b.csv", encoding="cp1252")
     with pytest.raises(DataError, match="no column 'evnt' for --ignore; the titles are user, item, rating, event"):
         reading_of(path, encoding="cp1252", ignore=["evnt"])
