@@ -25,6 +25,7 @@ LIGHT = ", light app"
 CLIENTS = ["resident", "resident, light app"]
 CHANNELS = ["bare", "memory", "full"]
 DEADLINE = 900.0  # seconds that a measurement may take
+MOST_PROCESSES, TOGETHER = 64, 10  # processes of one client each at most; of more clients, which are threads of them
 STATUS_SECONDS = 30.0  # between two status requests, each of which occupies a core for a second
 
 
@@ -105,9 +106,11 @@ def _certificates(folder: Path) -> Certificates:
 
 
 def _clients(number: int, settings: SuperLinkSettings, keys: list[Path]) -> Iterator[list[str | Path]]:
+    """Yield the command line of each process of clients: one client each, or an equal share of many."""
     ca = settings.certificates.ca if settings.certificates else None
-    for i in range(number):
-        yield [sys.executable, APP / "resident.py", settings.address, *([ca, keys[i]] if ca else [])]
+    processes = number if number <= MOST_PROCESSES else TOGETHER
+    for i in range(processes):
+        yield [sys.executable, APP / "resident.py", settings.address, *([ca, *keys[i::processes]] if ca else [])]
 
 
 def _wait(

@@ -1,7 +1,8 @@
-"""The no-op ClientApp in fedloom's resident client: `python resident.py HOST:PORT [CA KEY]`."""
+"""The no-op ClientApp in fedloom's resident clients, a thread each: `python resident.py HOST:PORT [CA KEY [KEY ...]]`."""
 
 import sys
 import threading
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 from client.node.failures import Server
@@ -11,9 +12,12 @@ from studies.speed.noop_app.client_app import app
 
 if __name__ == "__main__":
     address, *proof = sys.argv[1:]
-    server = (
-        Server(address, Path(proof[0]).read_bytes(), load_private_key(Path(proof[1]))) if proof else Server(address)
-    )
+    servers = [Server(address)]
+    if proof:
+        ca, *keys = map(Path, proof)
+        servers = [Server(address, ca.read_bytes(), load_private_key(key)) for key in keys]
     stop = threading.Event()
     leave_on_signals(stop)
-    run_resident(app, server, stop=stop, on_event=print)
+    with ThreadPoolExecutor(len(servers)) as threads:
+        for server in servers:
+            threads.submit(run_resident, app, server, stop=stop, on_event=print)
