@@ -1,6 +1,7 @@
 """Typer application that imports a command when it runs or shows its own help; `fedloom completion`."""
 
 import re
+from collections.abc import Callable
 from enum import StrEnum
 from importlib.metadata import version
 from pathlib import Path
@@ -67,10 +68,22 @@ def load(ref: CommandRef) -> Command:
     command.name = ref.name
     for one in (command, *getattr(command, "commands", {}).values()):
         _format_help(one)
+        one.params += [_anywhere(_hush, "--quiet", "-q"), _anywhere(_talk, "--verbose", "-v")]
         for parameter in one.params:
             if isinstance(parameter.type, click.Path):
                 parameter.type = HomePath()
     return command
+
+
+def _anywhere(callback: Callable[[bool], None], *names: str) -> TyperOption:
+    """Return an option of the program, for use after the name of a command too."""
+    return TyperOption(
+        param_decls=list(names),
+        is_flag=True,
+        hidden=True,
+        expose_value=False,
+        callback=lambda context, option, wanted: callback(wanted),
+    )
 
 
 class HomePath(click.Path):
@@ -149,10 +162,10 @@ def fedloom(
         bool, typer.Option("--version", callback=_print_version, is_eager=True, help="Print the version and exit.")
     ] = False,
     quiet: Annotated[
-        bool, typer.Option("--quiet", "-q", callback=_hush, help="Print results and errors only; before the command.")
+        bool, typer.Option("--quiet", "-q", callback=_hush, help="Print results and errors only.")
     ] = False,
     verbose: Annotated[
-        bool, typer.Option("--verbose", "-v", callback=_talk, help="Print what libraries log too; before the command.")
+        bool, typer.Option("--verbose", "-v", callback=_talk, help="Print what libraries log too.")
     ] = False,
 ) -> None:
     """Federated learning for private graphs and time series, on Flower."""

@@ -16,6 +16,7 @@ from typer.testing import CliRunner
 
 from deploy.cli.app import PANELS, app, load
 from deploy.cli.commands import COMMANDS, CommandRef
+from deploy.cli.output import console
 from tests.support.run_folders import make_run
 
 
@@ -30,6 +31,16 @@ def test_the_version_names_what_a_report_of_a_fault_needs() -> None:
     packages = f"flwr {version('flwr')}, torch {version('torch')}"
     python = ".".join(map(str, sys.version_info[:3]))
     assert invoke("--version") == f"fedloom {version('fedloom')} ({packages}, python {python})\n"
+
+
+@pytest.mark.parametrize("words", ["-q tasks", "tasks -q", "--quiet runs list", "runs list --quiet"])
+def test_options_of_the_program_are_taken_before_and_after_a_command(
+    words: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(console, "quiet", False)
+    invoke(*words.split())
+    assert console.quiet
 
 
 @pytest.mark.parametrize(
@@ -108,7 +119,8 @@ def test_the_script_completes(words: str, completed: set[str], tmp_path: Path) -
 @pytest.mark.parametrize("name", ["up", "simulate", "serve", "submit", "join", "recommend"])
 def test_the_options_of_a_command_are_grouped(name: str) -> None:
     command = load(next(ref for ref in COMMANDS if ref.name == name))
-    groups = {parameter.opts[0]: getattr(parameter, "rich_help_panel", None) for parameter in command.params}
+    shown = (parameter for parameter in command.params if not getattr(parameter, "hidden", False))
+    groups = {parameter.opts[0]: getattr(parameter, "rich_help_panel", None) for parameter in shown}
     assert list(groups.values()) == sorted(groups.values(), key=PANELS.index)
     help_option = command.get_help_option(Context(command))
     assert getattr(help_option, "rich_help_panel", None) == "Output"
