@@ -78,6 +78,13 @@ def count_baseline(splits: Sequence[SplitHome], entities: int, relations: int, k
     return score
 
 
+def own_relation(split: SplitHome, relations: int) -> NDArray[np.floating]:
+    """Return the log frequency of each relation among a home's own training rules, N × N × R."""
+    counts = np.bincount(split.train.positives[:, 2], minlength=relations)
+    devices = len(split.home.devices)
+    return np.broadcast_to(np.log(counts + SMOOTHING), (devices, devices, relations))
+
+
 def _tables(triple: NDArray[np.floating]) -> list[NDArray[np.floating]]:
     """Return C, C₁, C₂, C₃, each F × F × R with length 1 where it is summed over."""
     return [triple.sum((0, 1), keepdims=True), triple.sum(1, keepdims=True), triple.sum(0, keepdims=True), triple]
