@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import partial
 
 import numpy as np
 import torch
@@ -56,8 +57,10 @@ def count_baseline(splits: Sequence[SplitHome], entities: int, relations: int, k
     Each rule is left out of its own counts.
 
     With ℓ = log(count + s): `counts-relation` has the one feature ℓ[r]; `counts-sides` the sum ℓ₁[trigger type, r] +
-    ℓ₂[action type, r]; `counts-triple` has this sum and ℓ₃[both types, r].
+    ℓ₂[action type, r]; `counts-triple` has this sum and ℓ₃[both types, r]. `own-relation` is ℓ[r] in the home itself.
     """
+    if key == "own-relation":
+        return partial(_own_relation, relations)
     data = examples_of(splits)
     triple = np.zeros((entities, entities, relations))
     np.add.at(triple, tuple(data.triples[data.labels.numpy() == 1].T), 1)
@@ -78,8 +81,7 @@ def count_baseline(splits: Sequence[SplitHome], entities: int, relations: int, k
     return score
 
 
-def own_relation(split: SplitHome, relations: int) -> NDArray[np.floating]:
-    """Return the log frequency of each relation among a home's own training rules, N × N × R."""
+def _own_relation(relations: int, split: SplitHome) -> NDArray[np.floating]:
     counts = np.bincount(split.train.positives[:, 2], minlength=relations)
     devices = len(split.home.devices)
     return np.broadcast_to(np.log(counts + SMOOTHING), (devices, devices, relations))

@@ -146,11 +146,8 @@ FACTORS = Experiment("mf", "matrix factorization (central), Adam", grid=_RATES)
 CONVOLVED = Experiment("gcmc", "GCMC (central), Adam", grid=_RATES)
 """Baselines on homes and rules without devices, tuned as the methods are."""
 
-OWN_RELATION = "own-relation"
-"""Row of a home's own rules, which needs no other home."""
-
 COUNTS = {
-    OWN_RELATION: "counts: relation frequency in the home itself",
+    "own-relation": "counts: relation frequency in the home itself",
     "counts-relation": "counts: relation frequency",
     "counts-sides": "counts: trigger × relation, action × relation",
     "counts-triple": "counts: triples with back-off",

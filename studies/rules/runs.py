@@ -26,7 +26,7 @@ from studies.harness.store import Store
 from studies.harness.study import Selection
 from studies.harness.tuning import Tuning
 from studies.rules import curves, demo_homes, dissimilarity, drift
-from studies.rules.baselines import count_baseline, own_relation
+from studies.rules.baselines import count_baseline
 from studies.rules.convolution import Convolved
 from studies.rules.experiments import (
     COMMAND,
@@ -36,7 +36,6 @@ from studies.rules.experiments import (
     EXPERIMENTS,
     FACTORS,
     LOCAL_STEPS,
-    OWN_RELATION,
     ROUNDS,
     SETS,
     STACKED,
@@ -178,10 +177,7 @@ def _command(data: Path, key: str, seed: int) -> Trial:
 def _counts(bench: Bench, key: str, seed: int) -> Trial:
     """Measure a count baseline."""
     splits, catalogue = _splits(bench.dataset, seed), bench.dataset.vocabulary
-    relations = len(catalogue.relations)
-    if key == OWN_RELATION:
-        return Trial(_all_metrics(bench.dataset, splits, partial(own_relation, relations=relations)))
-    score = count_baseline(splits, len(catalogue.entities), relations, key)
+    score = count_baseline(splits, len(catalogue.entities), len(catalogue.relations), key)
     return Trial(_all_metrics(bench.dataset, splits, score))
 
 
