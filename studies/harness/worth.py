@@ -111,8 +111,8 @@ One line for each data set, from the rows that the studies store; means over see
 
 {_table(["data", "measure", *COLUMNS], quality)}
 
-- **alone**: the best simple predictor from an owner's own data. Of a home, the relations of its own rules by frequency; on setup B
-  the list of valid rules is still that of all homes.
+- **alone**: the best simple predictor from an owner's own data. Of a home, the relations of its own rules by frequency; on
+  setup B the list of valid rules is that of all homes.
 - **simple line**: the strongest count or regression on pooled data, which no owner would hand over.
 - **paper's model**: the paper's network, trained by the paper's method, without noise. That of ratings
   has Gaussian noise at ε = 10.
@@ -120,7 +120,7 @@ One line for each data set, from the rows that the studies store; means over see
 - **helpers**: the same in one sum of two helpers with noise for whole clients. δ is the default's.
 
 A measure is that of the list that is shown. Rows without a number of seeds have five or more, or no randomness.
-A dash is a row that a task does not have: no line of XMarket pools its markets. Of setup B, megabytes are not stored for one row.
+A dash is a row that is not measured, or that a task does not have: no simple line of XMarket pools its markets.
 
 ## Cost
 
