@@ -15,7 +15,10 @@ A weight λ_w beside the sum is λ_w / `PAIRS` beside the mean. λ_s is divided 
 """
 
 MIDDLE = slice(2, 4)
-"""Rates of the grid for weights of sums: the others are far below on validation data at λ_w = .1 beside a mean."""
+"""Rates of the grid for weights of sums.
+
+The others are far below on validation data at λ_w = .1 beside a mean.
+"""
 
 SUMMED = "-sum"
 """Part of the key of rows whose λ_w weighs a sum."""
@@ -33,7 +36,7 @@ def _weighted(key: str, weights: Settings, name: str, *, summed: bool = False) -
 
 
 def _of_pull(*, summed: bool = False) -> tuple[Experiment, ...]:
-    """Return rows with the λ_w of the paper's grid, from the one that it names best; 1 is `PULL` of a mean."""
+    """Return rows with λ_w of the paper's grid, the one that it names best first; 1 of a mean is `PULL`."""
     grid = (1000.0, 100.0, 10.0, *((1.0,) if summed else ()), 0.1)
     return tuple(_weighted(PULL, {"lambda-w": w}, f"λ_w = {w:g}", summed=summed) for w in grid)
 
