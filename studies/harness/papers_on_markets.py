@@ -59,8 +59,8 @@ MARKETS = (
             for pair in COMPARED_SUMS
         ),
         tuple(Contrast("markets", "xmarket/pairs", *pair, "mrr20", clients=SMALL) for pair in COMPARED),
-        "rows whose λ_w weighs the paper's loss, a sum over pairs, are not run yet; beyond: λ_w beside our loss, a mean, where it"
-        " pulls far more; hashed ids; random pairs; means over five markets, not the US market, which is not here; for PF-GNN+,"
-        " four other points",
+        "rows whose λ_w weighs the paper's loss, a sum over pairs, are not run yet; beyond: λ_w beside our loss, a mean, where"
+        " it pulls far more; hashed ids; random pairs; means over five markets, not the US market, which is not here;"
+        " for PF-GNN+, four other points",
     ),
 )
