@@ -1,7 +1,7 @@
 """Partitions of units among clients by the schemes that studies of drift name.
 
-Names are those of flwr-datasets, whose partitioners deal rows of a `datasets.Dataset`; these assign units, which stay whole. A
-unit's class is its tenth in the order of labels, such as raters by their mean rating.
+Units stay whole; a unit's class is its tenth in the order of labels. Sizes, Dir(α) without balancing and shards
+(`pathological`) are those of flwr-datasets for a seed, but its PathologicalPartitioner may leave classes out.
 """
 
 import math
@@ -62,10 +62,10 @@ class Scheme:
         rng, units = np.random.default_rng(seed), len(labels)
         if self.name in SIZES:
             sizes = SIZES[self.name](np.arange(1.0, clients + 1))
-            ends = (np.cumsum(sizes / sizes.sum()) * units).round().astype(np.int64)
-            portions = np.split(rng.permutation(units), ends[:-1])
+            ends = (sizes / sizes.sum() * units).astype(np.int64).cumsum()[:-1]
+            portions = np.array_split(rng.permutation(units), clients if self.name == "iid" else ends)
         elif self.name == "dirichlet":
-            portions = self._draw(labels, clients, rng)
+            portions = self._draw(labels, clients, seed)
         else:
             shards = np.array_split(np.argsort(labels, kind="stable"), clients * int(self.number))
             rows = rng.permutation(len(shards)).reshape(clients, -1)
@@ -74,16 +74,16 @@ class Scheme:
             raise DataError(f"--partition {self} leaves {empty} of {clients} clients without data; lower --clients")
         return [np.sort(part) for part in portions]
 
-    def _draw(self, labels: Floats, clients: int, rng: np.random.Generator) -> list[Ints]:
-        """Assign the units of each class by proportions of Dir(α) (Hsu et al. 2019)."""
+    def _draw(self, labels: Floats, clients: int, seed: int) -> list[Ints]:
+        """Assign the units of each class by proportions of Dir(α)."""
+        rng, order = np.random.default_rng(seed), np.random.default_rng([seed, 1])
         classes = np.array_split(np.argsort(labels, kind="stable"), CLASSES)
         portions: list[Ints] = []
         for _ in range(ATTEMPTS):
             owned: list[list[Ints]] = [[] for _ in range(clients)]
             for members in classes:
-                shares = rng.dirichlet(np.full(clients, self.number))
-                ends = (np.cumsum(shares) * len(members)).astype(np.int64)
-                for one, part in zip(owned, np.split(rng.permutation(members), ends[:-1]), strict=True):
+                ends = (rng.dirichlet([self.number] * clients).cumsum() * len(members)).astype(np.int64)
+                for one, part in zip(owned, np.split(order.permutation(members), ends[:-1]), strict=True):
                     one.append(part)
             portions = [np.concatenate(one) for one in owned]
             if all(map(len, portions)):

@@ -134,12 +134,12 @@ def claims_page(judged: Sequence[Judged]) -> str:
     """Return the content of `claims.md`."""
     counted = Counter(one.agreement for one in judged)
     shown = ", ".join(f"{number} {agreement}" for agreement, number in sorted(counted.items()))
-    effects = [effect for one in judged for effect in one.compared]
+    effects = [effect for one in judged for effect in one.compared if effect.paired]
     agreeing = sum(effect.agreement == "reproduced" for effect in effects)
     sections = [
         "# Claims of the papers",
         f"""**Verdict.** Of {len(judged)} claims, as their papers state them: {shown}.
-Of {len(effects)} effects of their tables, figures and texts, {agreeing} are reproduced.""",
+Of {len(effects)} measured effects of their tables, figures and texts, {agreeing} are reproduced.""",
         f"""Made by `python -m studies claims` from the stored runs; the numbers are in [claims.csv](claims.csv).
 
 **Under the paper's protocol**: its data or the nearest that are here, its metric, its rivals as it ran them. Effects are shares

@@ -6,7 +6,7 @@ from studies.harness.paper_effects import Reported
 from studies.markets.experiments import SMALL
 from studies.markets.retail import MARKETS as RETAIL_MARKETS
 from studies.markets.retail import RETAIL
-from studies.markets.weights import COMPARED
+from studies.markets.weights import COMPARED, COMPARED_SUMS
 
 _TEXTS = (f"{RETAIL}/cold", f"{RETAIL}/pairs")
 """Sets whose items have texts, as the paper's do: new items, and random pairs."""
@@ -54,9 +54,13 @@ MARKETS = (
         "PF-GNN+",
         "P3",
         "λ_w = 1000 is best for PF-GNN; λ_w = 1 and λ_s = 0.01 for PF-GNN+",
-        contrasts=tuple(Contrast("markets", "xmarket/pairs", *pair, "mrr20", clients=SMALL) for pair in COMPARED),
-        deviation="hashed ids; random pairs; means over five markets, not the US market, which is not here; for PF-GNN+, four"
-        " other points",
-        lacks="rows whose λ weighs the paper's loss, a sum over pairs; ours is a mean, where the same λ pulls far more",
+        tuple(
+            Reported("text", (Contrast("markets", "xmarket/pairs", *pair, "mrr20", clients=SMALL),))
+            for pair in COMPARED_SUMS
+        ),
+        tuple(Contrast("markets", "xmarket/pairs", *pair, "mrr20", clients=SMALL) for pair in COMPARED),
+        "rows whose λ_w weighs the paper's loss, a sum over pairs, are not run yet; beyond: λ_w beside our loss, a mean, where"
+        " it pulls far more; hashed ids; random pairs; means over five markets, not the US market, which is not here;"
+        " for PF-GNN+, four other points",
     ),
 )

@@ -68,6 +68,7 @@ class Line:
         return f"{text} ({len(values)} seeds)" if 1 < len(values) < SEEDS else text
 
 
+_HOMES = ("own-relation", "counts-triple", "fedrule-adam", *_CLOSED)
 _CLICKS = ("own-bigram", "own-rules", "fedga", *_CLOSED)
 _SENSORS = ("baselines-calibrated:profile_mse", "baselines-calibrated", "fedstl-rounds", *_CLOSED)
 _RATINGS = ("all/own-mean", "all/biases", "paper/bgtplanner-gaussian-10", *_HELPED)
@@ -75,9 +76,9 @@ _RATINGS = ("all/own-mean", "all/biases", "paper/bgtplanner-gaussian-10", *_HELP
 LINES = (
     Line(
         *("rules", "IFTTT, setup B", "HR@20 among valid rules, % ↑", "B/default", "filtered_hr20"),
-        ("", "counts-triple", "fedrule-adam", *_CLOSED),
+        _HOMES,
     ),
-    Line("rules", "IFTTT, setup A", "HR@20, % ↑", "A/default", "hr20", ("", "counts-triple", "fedrule-adam", *_CLOSED)),
+    Line("rules", "IFTTT, setup A", "HR@20, % ↑", "A/default", "hr20", _HOMES),
     Line("sessions", "Gowalla", "HR@20, % ↑", "gowalla/default", "hr20", _CLICKS),
     Line("sessions", "Yoochoose 1/64", "HR@20, % ↑", "yoochoose64/default", "hr20", _CLICKS),
     Line("sessions", "Yoochoose, a week", "HR@20, % ↑", "yoochoose/default", "hr20", _CLICKS),
@@ -110,7 +111,8 @@ One line for each data set, from the rows that the studies store; means over see
 
 {_table(["data", "measure", *COLUMNS], quality)}
 
-- **alone**: the best simple predictor from an owner's own data.
+- **alone**: the best simple predictor from an owner's own data. Of a home, the relations of its own rules by frequency; on
+  setup B the list of valid rules is that of all homes.
 - **simple line**: the strongest count or regression on pooled data, which no owner would hand over.
 - **paper's model**: the paper's network, trained by the paper's method, without noise. That of ratings
   has Gaussian noise at ε = 10.
@@ -118,7 +120,7 @@ One line for each data set, from the rows that the studies store; means over see
 - **helpers**: the same in one sum of two helpers with noise for whole clients. δ is the default's.
 
 A measure is that of the list that is shown. Rows without a number of seeds have five or more, or no randomness.
-A dash is a row that is not measured, or that a task does not have.
+A dash is a row that is not measured, or that a task does not have: no simple line of XMarket pools its markets.
 
 ## Cost
 

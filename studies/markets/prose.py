@@ -37,7 +37,8 @@ Kingdom."""
 
 WEIGHTS = """## Weights λ_w and λ_s of the local terms: random pairs
 
-The first two rows have λ_w = 1 and λ_s = .01. Each row has its own rate of the same grid."""
+The first two rows have λ_w = 1 and λ_s = .01. Each row has its own rate of the same grid. The paper's loss is a sum over pairs,
+ours a mean: rows *of a sum* have λ_w divided by the mean number of pairs of a market, and one of two rates."""
 
 NOT_RUN = """## Not run
 

@@ -1,6 +1,6 @@
 """Rows of Online Retail: the paper's networks, and the default model with and without texts."""
 
-from studies.harness.experiment import Experiment, Settings, method_options
+from studies.harness.experiment import HELPED_EPSILONS, Experiment, Settings, method_options, with_helpers
 from studies.markets.experiments import BETA, RIDGE, STEPS, shared_settings
 
 RETAIL = "online-retail"
@@ -47,6 +47,7 @@ def _row(
 
 EXPERIMENTS = (
     RIDGE,
+    *(with_helpers(RIDGE, epsilon) for epsilon in HELPED_EPSILONS),
     _row("local", "local GNN (SGC + BPR)", "local"),
     _row("fedavg", "F-GNN (FedAvg of W)", "fedavg"),
     _row("pfgnn", "PF-GNN (Eq 13)", "pfgnn", {**BETA, "plus": False}),

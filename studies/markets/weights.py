@@ -8,28 +8,61 @@ from studies.markets.experiments import EXPERIMENTS
 PULL, SUMMARIES = "pfgnn", "pfgnn-plus"
 """Rows at λ_w = 1, and at λ_w = 1 and λ_s = .01."""
 
+PAIRS = 8_019
+"""Training pairs of a market, mean of the seven: the paper's loss is their sum, ours their mean.
 
-def _weighted(key: str, weights: Settings, name: str) -> Experiment:
-    """Return a row with other weights, tuned over the same rates."""
+A weight λ_w beside the sum is λ_w / `PAIRS` beside the mean. λ_s is divided by n² in any case.
+"""
+
+MIDDLE = slice(2, 4)
+"""Rates of the grid for weights of sums.
+
+The others are far below on validation data at λ_w = .1 beside a mean.
+"""
+
+SUMMED = "-sum"
+"""Part of the key of rows whose λ_w weighs a sum."""
+
+
+def _weighted(key: str, weights: Settings, name: str, *, summed: bool = False) -> Experiment:
+    """Return a row with other weights, tuned over the same rates; of a sum, λ_w is the paper's."""
     one = next(one for one in EXPERIMENTS if one.key == key)
     values = "-".join(f"{value:g}" for value in weights.values())
-    settings = {**one.settings, **method_options("pfgnn", weights)}
-    return replace(one, key=f"{key}-{values}", title=f"{one.title}, {name}", settings=settings)
+    ours = {**weights, "lambda-w": float(weights["lambda-w"]) / PAIRS} if summed else weights
+    settings = {**one.settings, **method_options("pfgnn", ours)}
+    key, title = (f"{key}{SUMMED}", f"{name} of a sum") if summed else (key, name)
+    grid = one.grid[MIDDLE] if summed else one.grid
+    return replace(one, key=f"{key}-{values}", title=f"{one.title}, {title}", settings=settings, grid=grid)
 
 
-OF_PULL = tuple(_weighted(PULL, {"lambda-w": w}, f"λ_w = {w:g}") for w in (1000.0, 100.0, 10.0, 0.1))
-"""The other λ_w of the paper's grid."""
+def _of_pull(*, summed: bool = False) -> tuple[Experiment, ...]:
+    """Return rows with λ_w of the paper's grid, the one that it names best first; 1 of a mean is `PULL`."""
+    grid = (1000.0, 100.0, 10.0, *((1.0,) if summed else ()), 0.1)
+    return tuple(_weighted(PULL, {"lambda-w": w}, f"λ_w = {w:g}", summed=summed) for w in grid)
 
-OF_SUMMARIES = tuple(
-    _weighted(SUMMARIES, {"lambda-w": w, "lambda-s": s}, f"λ_w = {w:g}, λ_s = {s:g}")
-    for w, s in ((1000.0, 0.01), (10.0, 0.01), (1.0, 1.0), (1.0, 0.001))
-)
-"""Four other points of the paper's grid."""
 
-WEIGHTED = (*OF_PULL, *OF_SUMMARIES)
+def _of_summaries(points: tuple[tuple[float, float], ...], *, summed: bool = False) -> tuple[Experiment, ...]:
+    """Return rows with these λ_w and λ_s."""
+    return tuple(
+        _weighted(SUMMARIES, {"lambda-w": w, "lambda-s": s}, f"λ_w = {w:g}, λ_s = {s:g}", summed=summed)
+        for w, s in points
+    )
+
+
+OTHER_POINTS = ((1000.0, 0.01), (10.0, 0.01), (1.0, 1.0), (1.0, 0.001))
+"""Four points of the paper's grid beside its best, λ_w = 1 with λ_s = .01."""
+
+OF_PULL, OF_SUMMARIES = _of_pull(), _of_summaries(OTHER_POINTS)
+
+PULL_OF_SUM, SUMMARIES_OF_SUM = _of_pull(summed=True), _of_summaries(((1.0, 0.01), *OTHER_POINTS), summed=True)
+
+WEIGHTED = (*OF_PULL, *OF_SUMMARIES, *PULL_OF_SUM, *SUMMARIES_OF_SUM)
 
 COMPARED = (
     *((OF_PULL[0].key, key) for key in (PULL, *(one.key for one in OF_PULL[1:]))),
     *((SUMMARIES, one.key) for one in OF_SUMMARIES),
 )
 """Pairs of rows; the paper says that the first is better: λ_w = 1000, or λ_w = 1 with λ_s = .01."""
+
+COMPARED_SUMS = tuple((rows[0].key, other.key) for rows in (PULL_OF_SUM, SUMMARIES_OF_SUM) for other in rows[1:])
+"""The same pairs with weights of sums."""

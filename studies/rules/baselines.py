@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import partial
 
 import numpy as np
 import torch
@@ -56,8 +57,10 @@ def count_baseline(splits: Sequence[SplitHome], entities: int, relations: int, k
     Each rule is left out of its own counts.
 
     With ℓ = log(count + s): `counts-relation` has the one feature ℓ[r]; `counts-sides` the sum ℓ₁[trigger type, r] +
-    ℓ₂[action type, r]; `counts-triple` has this sum and ℓ₃[both types, r].
+    ℓ₂[action type, r]; `counts-triple` has this sum and ℓ₃[both types, r]. `own-relation` is ℓ[r] in the home itself.
     """
+    if key == "own-relation":
+        return partial(_own_relation, relations)
     data = examples_of(splits)
     triple = np.zeros((entities, entities, relations))
     np.add.at(triple, tuple(data.triples[data.labels.numpy() == 1].T), 1)
@@ -76,6 +79,12 @@ def count_baseline(splits: Sequence[SplitHome], entities: int, relations: int, k
         return np.broadcast_to(logits, (len(types), len(types), relations))
 
     return score
+
+
+def _own_relation(relations: int, split: SplitHome) -> NDArray[np.floating]:
+    counts = np.bincount(split.train.positives[:, 2], minlength=relations)
+    devices = len(split.home.devices)
+    return np.broadcast_to(np.log(counts + SMOOTHING), (devices, devices, relations))
 
 
 def _tables(triple: NDArray[np.floating]) -> list[NDArray[np.floating]]:

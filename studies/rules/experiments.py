@@ -102,6 +102,22 @@ EXPERIMENTS = (
     _row("fedgnn-server", "FedGNN, server Adam", "fedadam", SERVER_ADAM, BEHIND_SERVER),
     _row("fedrule-sgd", "FedRule, SGD, Eq 3", "fedrule", SGD, EQ3),
     _row("fedrule-adam", "FedRule, local Adam, `grad_mean`", "fedrule", ADAM, GRAD_MEAN),
+    _row(
+        "fedrule-as-fedgnn",
+        "FedRule, local Adam, at FedGNN's rate and rounds",
+        "fedrule",
+        ADAM,
+        GRAD_MEAN,
+        tuned_as="fedgnn-adam",
+    ),
+    _row(
+        "fedgnn-as-fedrule",
+        "FedGNN, local Adam, at FedRule's rate and rounds",
+        "fedavg",
+        ADAM,
+        PERSIST,
+        tuned_as="fedrule-adam",
+    ),
     _row("fedrule-server", "FedRule, Eq 3, server Adam", "fedrule", SERVER_ADAM, RULE_BEHIND_SERVER),
     _row(
         "default-fedrule",
@@ -131,6 +147,7 @@ CONVOLVED = Experiment("gcmc", "GCMC (central), Adam", grid=_RATES)
 """Baselines on homes and rules without devices, tuned as the methods are."""
 
 COUNTS = {
+    "own-relation": "counts: relation frequency in the home itself",
     "counts-relation": "counts: relation frequency",
     "counts-sides": "counts: trigger × relation, action × relation",
     "counts-triple": "counts: triples with back-off",

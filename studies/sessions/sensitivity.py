@@ -8,7 +8,7 @@ from studies.harness.experiment import Experiment
 from studies.harness.results import Results
 from studies.harness.row import in_order, mean_sd
 from studies.harness.table import Table
-from studies.sessions.experiments import CLAIMED_SEEDS, make_row
+from studies.sessions.experiments import CLAIMED_SEEDS, PLATEAU, make_row
 
 SET, PROTOCOL = "gowalla", "sensitivity"
 
@@ -17,9 +17,6 @@ POINT = {"server-lr": 0.01, "tau": 1e-4}
 
 SPREAD, WIDTH = "rate_spread", "rate_width"
 """Metrics of all server rates: ln of the ratio of their 95 % to their 5 % quantile, and difference."""
-
-PLATEAU = 400
-"""Rounds after which small server rates have caught up."""
 
 ABOUT = f"""One setting is varied, with five seeds each: ηₛ = .01, τ = 1e-4, 100 clients a round, 100 rounds, one local step of
 rate 1. Rows of {PLATEAU} rounds show where smaller rates end. Server rates are ηₛ/(√v + τ) over all parameters after the last

@@ -88,7 +88,7 @@ class Setting:
 
 
 ABLATIONS = ("csme", "fedadam-dra", "fedyogi-dra", "fedga-ramp", "fedga-quadratic")
-TAGNN, STEPS = "fedga-tagnn", "fedavg-steps-5"
+TAGNN, LONGER = "fedga-tagnn", ("fedavg-plateau", "fedavg-steps-5")
 OTHERS_UNIFORM = ("fedyogi-uniform", "fedadam-uniform")
 
 POINTS_OF_YOOCHOOSE64: Mapping[str, Settings] = {
@@ -120,7 +120,7 @@ SETTINGS = (
         60 / 890,
         160,
         points=POINTS_OF_YOOCHOOSE64,
-        without=(*ABLATIONS, *OTHERS_UNIFORM, TAGNN, STEPS),
+        without=(*ABLATIONS, *OTHERS_UNIFORM, TAGNN, *LONGER),
         equal_bytes_rounds=46,
     ),
     Setting(
@@ -132,7 +132,7 @@ SETTINGS = (
         100,
         ABLATION,
         seeds={"fedavg": 10, "fedprox": 10},
-        without=(*ABLATIONS, TAGNN, STEPS),
+        without=(*ABLATIONS, TAGNN, *LONGER),
         evaluate_every=20,
         cooldown=0.5,
     ),
@@ -145,7 +145,7 @@ SETTINGS = (
         100,
         COOLING,
         POINTS_OF_YOOCHOOSE64,
-        without=(*ABLATIONS, *OTHERS_UNIFORM, STEPS),
+        without=(*ABLATIONS, *OTHERS_UNIFORM, *LONGER),
         evaluate_every=20,
         cooldown=0.5,
     ),

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator
 from contextlib import contextmanager
+from importlib import import_module
 from pathlib import Path
 from typing import Any
 
@@ -11,8 +12,11 @@ from flwr.app import Error, Message
 
 from client.app import respond
 from client.node.failures import Server
+from common.config.run import RunConfig
 from common.door import frames as chunks
 from common.door.door_pb2 import ClientFrame
+from common.options import Scalar
+from common.tasks.networks import NETWORKS
 from deploy.superlink import door
 from deploy.superlink.door_thread import Address
 from deploy.superlink.superlink import free_port
@@ -24,6 +28,7 @@ from tests.support.hubs import NodeGrid
 from tests.support.owners import noisy, owners
 from tests.support.residents import RunningResident, wait_until
 from tests.support.sensors import rounds_of
+from tools.pages import ROOT
 
 ROUNDS, CHUNK_BYTES = 2, 1_500
 FRAMES = range(22, 32)
@@ -93,13 +98,13 @@ def ask(node: FakeNode, frames: Frames, message: Message) -> Message:
     return Message(decode_record(answer.content), reply_to=message)
 
 
-def train(folder: Path, last: int = 0) -> tuple[Result, int, Frames]:
+def settings(folder: Path, **options: Scalar) -> RunConfig:
+    return noisy(folder, "fedavg", rounds=ROUNDS, **{"privacy.accept-noise": True, **options})
+
+
+def train(folder: Path, last: int = 0, **options: Scalar) -> tuple[Result, int, Frames]:
     """Run with noise, whose server is killed before a frame and goes on; return the result, and the number of releases."""
-    people, config, port = (
-        owners(1),
-        noisy(folder, "fedavg", rounds=ROUNDS, **{"privacy.accept-noise": True}),
-        free_port(),
-    )
+    people, config, port = owners(1), settings(folder, **options), free_port()
     frames = Frames(last)
     client = RunningResident(lambda message, context: respond(people.sessions[1], message), Server(f"localhost:{port}"))
     try:
@@ -132,3 +137,15 @@ def test_a_run_whose_door_is_killed_between_two_frames_ends_in_the_same_bits(
     assert (result.model_sha256, releases) == unbroken
     assert [event.round for event in rounds_of(tmp_path)] == [*range(1, ROUNDS + 1)]
     assert releases == ROUNDS
+
+
+def test_a_network_of_a_package_trains_over_the_door(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.syspath_prepend(str(ROOT / "examples" / "sage-network"))
+    monkeypatch.setattr(NETWORKS, "_added", set())
+    NETWORKS.add(import_module("sage_network").NETWORK)
+    here, there = tmp_path / "here", tmp_path / "there"
+    here.mkdir()
+    there.mkdir()
+    result, releases, _ = train(there, model="sage")
+    assert (result.model, releases) == ("sage", ROUNDS)
+    assert result.model_sha256 == owners(1).run(settings(here, model="sage"), here).model_sha256

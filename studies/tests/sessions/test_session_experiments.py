@@ -16,10 +16,10 @@ from studies.harness.results import Results
 from studies.harness.row import Row, RowKey, Trial
 from studies.harness.store import Store
 from studies.harness.study import RESULTS
-from studies.sessions import long_runs, sensitivity
+from studies.sessions import long_runs
 from studies.sessions.baselines import baselines_of
 from studies.sessions.data import READERS
-from studies.sessions.experiments import BASELINES, HELPED, RIDGE, TITLES, make_row
+from studies.sessions.experiments import BASELINES, HELPED, PLATEAU, RIDGE, TITLES, make_row
 from studies.sessions.fedga_by_clicks import agreement, register
 from studies.sessions.figures import curve
 from studies.sessions.page import rounds_to
@@ -35,7 +35,8 @@ def test_every_row_is_a_configuration_at_every_point(setting: Setting) -> None:
         for point in one.grid:
             config = parse({**one.settings, **point, "seed": 1})
             summed = {RIDGE.key: (4, 1.0), **dict.fromkeys((helped.key for helped in HELPED), (2, 1.0))}
-            expected = summed.get(one.key, (setting.rounds, setting.cohort))
+            rounds = PLATEAU if one.key.endswith("-plateau") else setting.rounds
+            expected = summed.get(one.key, (rounds, setting.cohort))
             assert (config.rounds, config.federation.cohort) == expected
         assert one.tuned_as in ("", *rows)
         assert not one.tuned_as or one.grid == rows[one.tuned_as].grid
@@ -101,7 +102,7 @@ def test_further_protocols_are_configurations_of_the_first_set(monkeypatch: pyte
     for one in (one for rows in special.values() for one in rows):
         (point,) = one.grid
         config = parse({**one.settings, **point, "seed": 1})
-        rounds = sensitivity.PLATEAU if one.key.endswith("-plateau") else SETTINGS[0].rounds
+        rounds = PLATEAU if one.key.endswith("-plateau") else SETTINGS[0].rounds
         assert config.rounds == (long_runs.ROUNDS if one.protocol == long_runs.PROTOCOL else rounds)
     assert special.keys() == SPECIAL.keys()
     assert SETTINGS[1].special() == {}

@@ -36,13 +36,39 @@ def test_schemes_by_label_gather_classes() -> None:
     assert spread("iid").mean() < 0.45
 
 
-@pytest.mark.parametrize(("text", "last"), [("iid", 100), ("linear", 160), ("square", 213), ("exponential", 258)])
-def test_schemes_by_size(text: str, last: int) -> None:
-    scheme = scheme_of(text)
+FLWR_DATASETS = {
+    "iid": [50, 50, 50, 50, 50, 50, 50, 50],
+    "linear": [11, 22, 33, 44, 55, 66, 77, 92],
+    "square": [1, 7, 17, 31, 49, 70, 96, 129],
+    "exponential": [4, 12, 34, 93, 257],
+    "dirichlet:0.3": [93, 54, 59, 16, 52, 57, 34, 35],
+}
+"""Sizes of clients, of 400 rows in ten equal classes at seed 0, by flwr-datasets 0.6.1.
+
+`DirichletPartitioner` with `min_partition_size=1` and `self_balancing=False`.
+"""
+
+
+@pytest.mark.parametrize("text", FLWR_DATASETS)
+def test_sizes_are_those_of_flwr_datasets(text: str) -> None:
+    scheme, sizes = scheme_of(text), FLWR_DATASETS[text]
     assert scheme
-    sizes = [len(part) for part in scheme.divide(LABELS, 4)]
-    assert sizes == sorted(sizes)
-    assert abs(sizes[-1] - last) <= 1
+    assert [len(part) for part in scheme.divide(LABELS, len(sizes), seed=0)] == sizes
+
+
+def test_shards_are_those_of_its_shard_partitioner() -> None:
+    """Eight clients with two of 16 shards each at seed 1; the classes of the first three."""
+    parts = Scheme("pathological", 2).divide(LABELS, 8, seed=1)
+    classes = [np.bincount((LABELS[part] * CLASSES / 400).astype(int), minlength=CLASSES).tolist() for part in parts]
+    assert classes[:3] == [
+        [15, 10, 0, 0, 0, 0, 0, 20, 5, 0],
+        [0, 0, 0, 0, 25, 0, 25, 0, 0, 0],
+        [0, 0, 20, 5, 0, 0, 0, 0, 10, 15],
+    ]
+
+
+def test_units_without_an_even_share_are_spread() -> None:
+    assert [len(part) for part in Scheme("iid").divide(LABELS[:15], 8)] == [2] * 7 + [1]
 
 
 @pytest.mark.parametrize("task", ["rules", "sessions", "ratings"])
@@ -110,4 +136,4 @@ def test_a_run_records_its_scheme_and_keeps_it(tmp_path: Path, monkeypatch: pyte
     rows = [f"{name},item{k},{1 + (k + n) % 5}" for n, name in enumerate("abcdefgh") for k in range(5)]
     table.write_text("\n".join(["user,item,rating", *rows]))
     dealt = prepare_clients(RunRequest(task="ratings"), TrainingData(str(table), partition="linear"), "", 3, None, None)
-    assert [len(part.units) for part in dealt.partitions] == [1, 3, 4]
+    assert [len(part.units) for part in dealt.partitions] == [1, 2, 5]
