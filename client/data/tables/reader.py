@@ -39,13 +39,14 @@ from client.data.tables.table import (
     cell_error,
     convert_distinct,
     drop_missing,
+    match_cells,
     to_flags,
     to_numbers,
     to_text,
     try_cast,
 )
 from client.data.tables.text import SUFFIXES, Delimited, JsonLines, as_lines, is_object
-from client.data.tables.times import to_times
+from client.data.tables.times import join_times, to_times
 from common.arrays import Flags, Floats, Ints
 from common.errors import DataError
 from common.text import count, one_name
@@ -108,6 +109,10 @@ NOT_SET = "(not set)"
 """Cell of Google Analytics for a name that is unknown."""
 MOST_NAMED = 4
 """Texts without a value that an error names as options."""
+WORDS = "text"
+"""Value of `--missing` for all cells that are no number or time."""
+MISSING_WORDS, NO_VALUE = f"--missing {WORDS}", ("is not a number", "is not a time", "is an infinite number")
+"""Option for more texts, and problems of cells without a value."""
 FEWEST, RECURS = 10, 3
 """Rows of a table whose row numbers, and equal numbers of a column whose stand-ins, are recognised."""
 NINES, LIMITS = re.compile(r"9{2,}(\.9+)?|9\.?9*e\+\d+"), (32767.0, 32768.0, 65535.0, 2.0**31 - 1, 2.0**31, 2.0**32 - 1)
@@ -155,26 +160,36 @@ def to_table(cells: Cells, schema: TableSchema, dialect: Dialect = DEFAULT_DIALE
     if not places:
         raise cells.header_error(f"none of the columns {', '.join(schema.names)}; name one with --column NAME=TITLE")
     texts = _texts(cells, places)
+    kinds = {column.name: column for column in schema.columns} | {
+        name: Column(name, "number", required=False, blank="missing") for name in texts if name not in schema.names
+    }
+    if WORDS in dialect.missing:
+        texts = {
+            name: _without_words(text, kinds[name], cells, dialect, schema, account) for name, text in texts.items()
+        }
     if schema.rest == "numbers":
         texts = _without_row_numbers(cells, schema, places, texts, account)
     first, rows = _chosen_rows(cells, schema, dialect, places, texts, account)
     texts = texts if len(rows) == len(next(iter(texts.values()))) else {k: c.take(rows) for k, c in texts.items()}
     titles = {name: cells.titles[places[name]] for name in texts}
-    titles |= {name: f"{titles[name]}+{cells.titles[places[name + CLOCK]]}" for name in texts if name + CLOCK in places}
-    kinds = {column.name: column for column in schema.columns} | {
-        name: Column(name, "number", required=False, blank="missing") for name in texts if name not in schema.names
-    }
+    for name, place in places.items():
+        if CLOCK in name:
+            titles[name.partition(CLOCK)[0]] += f"+{cells.titles[place]}"
     columns = {}
     for name, text in texts.items():
         try:
             _check_length(text)
+            if kinds[name].kind == "text":
+                text = texts[name] = _exact_names(to_text(text), titles[name], account)
             columns[name] = _converted(text, kinds[name], dialect, schema, cells.delimiter == ",")
         except CellError as error:
             others = [other for other in texts if other not in (*schema.names, name)]
             if name not in schema.names and others and error.wrong.sum() == len(text) - _unfilled(text):
                 account.notes.append(f"column '{escape(titles[name])}' holds no number and is not read")
                 continue
-            error.remedy = _remedy(error, kinds[name], text, titles[name])
+            is_needed = not any(set(names) <= places.keys() - {name} for names in schema.alternatives)
+            can_go = not is_needed and bool(others or name in schema.names)
+            error.remedy = _remedy(error, kinds[name], text, titles[name], is_needed=is_needed, can_go=can_go)
             raise cell_error(cells, titles[name], text, rows, error) from None
     texts = {name: texts[name] for name in columns}
     variables = tuple(name for name in columns if name not in schema.names)
@@ -190,12 +205,11 @@ def to_table(cells: Cells, schema: TableSchema, dialect: Dialect = DEFAULT_DIALE
 
 
 def _texts(cells: Cells, places: Mapping[str, int]) -> dict[str, Any]:
-    """Return the cells of each column; dates and clock times in two columns as one."""
+    """Return the cells of each column; dates and clock times in several columns as one."""
     texts = dict(zip(places, cells.take(list(places.values())), strict=True))
-    for name in [name for name in texts if name.endswith(CLOCK)]:
-        date, clock = map(to_text, (texts[name.removesuffix(CLOCK)], texts.pop(name)))
-        if not pc.any(pc.match_substring(date, ":")).as_py():
-            texts[name.removesuffix(CLOCK)] = pc.binary_join_element_wise(date, clock, " ")
+    for name in [name for name in texts if name + CLOCK in texts and CLOCK not in name]:
+        further = [to_text(texts.pop(key)) for key in places if key.startswith(name + CLOCK)]
+        texts[name] = join_times(to_text(texts[name]), further)
     return texts
 
 
@@ -231,9 +245,9 @@ def _chosen_rows(
         wanted[title] = wanted.get(title, False) | to_flags(pc.equal(text, one_name(value)))
     reasons |= {f"left out by --where {escape(title)}": ~flags for title, flags in wanted.items()}
     for title in dialect.drop_empty:
-        text = drop_missing(
-            to_text(cells.take([find_column(cells, title, "--drop-empty", places)])[0]), dialect.missing
-        )
+        place = find_column(cells, title, "--drop-empty", places)
+        name = next((name for name, k in places.items() if k == place), "")
+        text = drop_missing(to_text(texts[name] if name in texts else cells.take([place])[0]), dialect.missing)
         reasons[f"without a value of '{escape(title)}' left out (--drop-empty)"] = ~to_flags(text.is_valid())
     left = np.ones(len(filled), bool)
     for reason, out in reasons.items():
@@ -280,19 +294,56 @@ def _numbers_rows(name: str, text: Any) -> bool:
     return ordered[0] in (0, 1) and bool((np.diff(ordered) == 1).all())
 
 
-def _remedy(error: CellError, column: Column, text: Any, title: str) -> str:
+def _exact_names(text: Any, title: str, account: RowAccount) -> Any:
+    """Return names without the point of whole numbers, such as 17.0, with a note; another one on digits that are lost."""
+    plain = pc.any(pc.ends_with(text, ".0")).as_py() and pc.all(match_cells(text, r"^\d+(\.0)?$")).as_py()
+    if plain:
+        account.notes.append(f"names of column '{escape(title)}' are numbers, read without '.0'")
+        return pc.replace_substring(text, ".0", "")
+    lost = pc.sum(match_cells(text, r"^\d[.,]\d+E\+\d{2}$")).as_py()
+    if lost:
+        problem = "lost digits in a spreadsheet, so one name may stand for several; save the column as text"
+        account.notes.append(f"{count(lost, 'cell')} of column '{escape(title)}' {problem}")
+    return text
+
+
+def _without_words(
+    text: Any, column: Column, cells: Cells, dialect: Dialect, schema: TableSchema, account: RowAccount
+) -> Any:
+    """Return cells with null for those that are no number or time, with a note; all if none is one."""
+    try:
+        _converted(text, column, dialect, schema, cells.delimiter == ",")
+    except CellError as error:
+        if _has_no_value(error) and error.wrong.sum() < len(text) - _unfilled(text):
+            number = count(int(error.wrong.sum()), "cell")
+            account.notes.append(f"{number} of column '{column.name}' taken for missing values (--missing {WORDS})")
+            return pc.if_else(pyarrow.array(error.wrong), None, text)
+    return text
+
+
+def _has_no_value(error: CellError) -> bool:
+    """Return True if cells are words, no number or time."""
+    return error.problem.startswith((*NO_VALUE, "has the unit", "has the sign"))
+
+
+def _remedy(error: CellError, column: Column, text: Any, title: str, *, is_needed: bool, can_go: bool) -> str:
     """Return the remedy of an error, with an option that leaves the cell, the row or the column out."""
     remedy = error.remedy.replace(LEAVE_OUT, LEAVE_EMPTY) if column.blank == "missing" else error.remedy
+    titled = quoted(column.name if "+" in title else title)
+    drop = f"--drop-empty {titled}"
     if not error.problem:
-        return f"{remedy}, or say --drop-empty {quoted(title)}"
-    if error.problem in ("is not a number", "is not a time", "is an infinite number"):
-        wrong = list(dict.fromkeys(str(cell).strip() for cell in text.filter(pyarrow.array(error.wrong)).to_pylist()))
-        drop = "" if not column.required else f" --drop-empty {quoted(title)}"
-        if len(wrong) > MOST_NAMED:  # more than an owner would name
-            return remedy + (f", or say --ignore {quoted(title)}" if not drop else "")
-        options = " ".join(f"--missing {quoted(cell, CELL_LENGTH)}" for cell in wrong)
-        remedy += f", or say {options}{drop}"
-    return remedy
+        return f"{remedy}, or say {drop}"
+    if not _has_no_value(error):
+        return remedy
+    if error.wrong.sum() == len(text) - _unfilled(text):  # no cell would be left
+        ignored = " ".join(f"--ignore {quoted(part)}" for part in title.split("+"))
+        return f"{remedy}, or say {ignored}" if can_go else remedy
+    wrong = list(dict.fromkeys(str(cell).strip() for cell in text.filter(pyarrow.array(error.wrong)).to_pylist()))
+    options = [f"--missing {quoted(cell, CELL_LENGTH)}" for cell in wrong]
+    options = (
+        options if len(wrong) <= MOST_NAMED and all(len(cell) < CELL_LENGTH for cell in wrong) else [MISSING_WORDS]
+    )
+    return f"{remedy}, or say {' '.join([*options, *[drop][:is_needed]])}"
 
 
 def _partitioned(table: Table, unit: str, title: str) -> Table:
