@@ -10,6 +10,7 @@ import shlex
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Collection, Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from itertools import islice
 from typing import Any, ClassVar, Literal, Self, TypeVar, cast, get_args
 
 import numpy as np
@@ -489,11 +490,21 @@ def _check_required(cells: Cells, schema: TableSchema, places: Mapping[str, int]
     elif near:
         title = free[near[0]]
         remedy = f"'{escape(title)}' is near: rename it, or say --column {name}={quoted(title)}"
+    elif len(titles) == 1 and set(nearest) - {name} <= places.keys():
+        remedy = f"rename a column, or say --column {name}={quoted(titles[0])}"
     else:
         remedy = f"the table needs {needed}: rename a column, or say --column {name}=TITLE; {_shown(cells)}"
-        if cells.header_line:
-            remedy += f"; if line {cells.header_line} is no header, say --skip-lines {cells.header_line}"
+        if cells.header_line and (above := _lines_above(cells)):
+            remedy += f"; if line {cells.header_line} is no header, say --skip-lines {above}"
     raise cells.header_error(f"no column '{name}'; {remedy}", name)
+
+
+def _lines_above(cells: Cells) -> int:
+    """Return the lines above the first of the widest lines at the begin; 0 if it is the first."""
+    lines = list(islice(cells.content.lines(), 20))
+    widths = [max(map(text.count, "\t;,|")) for _, text in lines]
+    widest = widths.index(max(widths))
+    return lines[widest][0] - 1 if widest else 0
 
 
 def _dated(cells: Cells, used: Collection[int]) -> str:
