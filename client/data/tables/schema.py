@@ -10,7 +10,6 @@ import shlex
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Collection, Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from itertools import islice
 from typing import Any, ClassVar, Literal, Self, TypeVar, cast, get_args
 
 import numpy as np
@@ -170,7 +169,7 @@ Decimal = Literal["auto", "point", "comma"]
 Dates = Literal["auto", "iso", "unix", "excel", "dmy", "mdy", "ymd", "order"]
 
 CLOCK = "\x1fclock"
-"""End of the name of a column of clock times, whose dates have a column of their own; repeated for each further column."""
+"""End of the name of a further column of times, whose dates have a column of their own; repeated."""
 PARTITION_MARK = "\x1f"
 """Character between the value of a partition column and the name of a unit, while both are one text."""
 
@@ -220,6 +219,11 @@ class TableSchema:
     def names(self) -> tuple[str, ...]:
         """Names of the columns."""
         return tuple(column.name for column in self.columns)
+
+    def column(self, name: str) -> Column:
+        """Return a column by name; further ones hold numbers."""
+        others = (Column(name, "number", required=False, blank="missing"),)
+        return next(column for column in (*self.columns, *others) if column.name == name)
 
     @property
     def alternatives(self) -> tuple[tuple[str, ...], ...]:
@@ -319,6 +323,11 @@ class Dialect:
         )
 
     @property
+    def notes(self) -> list[str]:
+        """Remarks of the account, or a list that nobody reads."""
+        return self.account.notes if self.account else []
+
+    @property
     def options(self) -> tuple[str, ...]:
         """Options of a command that stand for this dialect."""
         words = [word for name, title in self.columns.items() for word in ("--column", f"{name}={title}")]
@@ -364,14 +373,7 @@ IGNORED = re.compile(r"[\s_.\-\"'\ufeff]")
 """Characters of a title that do not count, nor does its case."""
 HOURS = ("hour", "hr", "hourofday", "timeofday", "clock", "hourending", "hourbeginning")
 """Titles of the hours of a day, beside a column of days."""
-DATE_PARTS = (
-    ("year", "yyyy"),
-    ("month", "mm"),
-    ("day", "dayofmonth", "dd"),
-    (*HOURS, "time"),
-    ("minute",),
-    ("second",),
-)
+DATE_PARTS = (("year",), ("month",), ("day", "dayofmonth"), (*HOURS, "time"), ("minute",), ("second",))
 """Titles of dates in separate columns, of which the first three are needed."""
 DATED = re.compile(r"(\d{4}[-/.]\d\d?[-/.]\d\d?|\d\d?[-/.]\d\d?[-/.]\d{4}|\d\d?[.]\d\d?[.]\d\d)(?!\d)")
 """Begin of a date."""
@@ -399,7 +401,7 @@ def match_titles(cells: Cells, schema: TableSchema, dialect: Dialect) -> dict[st
             places |= {name + k * CLOCK: part[0] for k, part in enumerate(joined)}
     for column in schema.columns:
         if column.name not in places and (found := _matched(cells, column, set(places.values()), dialect)):
-            places |= {column.name + k * CLOCK: place for k, place in enumerate(found)}
+            places |= {column.name + k * CLOCK: at for k, at in enumerate(found)}
     if schema.rest == "numbers":
         _find_index(cells, schema, places)
     _check_required(cells, schema, places)
@@ -494,17 +496,9 @@ def _check_required(cells: Cells, schema: TableSchema, places: Mapping[str, int]
         remedy = f"rename a column, or say --column {name}={quoted(titles[0])}"
     else:
         remedy = f"the table needs {needed}: rename a column, or say --column {name}=TITLE; {_shown(cells)}"
-        if cells.header_line and (above := _lines_above(cells)):
-            remedy += f"; if line {cells.header_line} is no header, say --skip-lines {above}"
+        if cells.header_line and len(cells.titles) == 1:
+            remedy += f"; if line {cells.header_line} is no header, say --skip-lines {cells.header_line}"
     raise cells.header_error(f"no column '{name}'; {remedy}", name)
-
-
-def _lines_above(cells: Cells) -> int:
-    """Return the lines above the first of the widest lines at the begin; 0 if it is the first."""
-    lines = list(islice(cells.content.lines(), 20))
-    widths = [max(map(text.count, "\t;,|")) for _, text in lines]
-    widest = widths.index(max(widths))
-    return lines[widest][0] - 1 if widest else 0
 
 
 def _dated(cells: Cells, used: Collection[int]) -> str:

@@ -6,7 +6,7 @@ import json
 import re
 from collections import Counter
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from itertools import islice
 from typing import IO, Any, ClassVar, Literal
 
@@ -15,7 +15,7 @@ import pyarrow.csv
 import pyarrow.json
 
 from client.data.tables.files import LINE_LIMIT, Content, suffix_of
-from client.data.tables.schema import Cells, Dialect, TableSchema, find_names, normalize_title, quoted
+from client.data.tables.schema import DEFAULT_DIALECT, Cells, Dialect, TableSchema, find_names, normalize_title, quoted
 from common.errors import DataError
 from common.text import count, one_name
 
@@ -37,16 +37,12 @@ class Delimited(Cells):
 
     Args:
         body: Bytes before the first row.
-        account: RowAccount of the rows; None for none.
-        decimal: Decimal mark that the owner names.
-        drops: True if the owner leaves rows without some value out.
+        dialect: Columns and forms that the owner names.
         numbers: Places of columns of numbers.
     """
 
     body: int = 0
-    account: Any = field(default=None, compare=False, repr=False)
-    decimal: str = "auto"
-    drops: bool = False
+    dialect: Dialect = DEFAULT_DIALECT
     numbers: frozenset[int] = frozenset()
 
     unit: ClassVar[Literal["line", "row"]] = "line"
@@ -74,10 +70,12 @@ class Delimited(Cells):
             return cls(content, schema.positions[: len(titles)], delimiter=delimiter, footers=footers)
         body = file.tell()
         titles = _as_wide_as_rows(titles, [cells for _, cells in islice(_records(file, delimiter), BELOW)])
-        numbers = frozenset(k for k, title in enumerate(titles) if _is_number(title, schema, dialect))
-        form = (dialect.account, dialect.decimal, bool(dialect.drop_empty), numbers)
+        kinds = {column.name: column.kind for column in schema.columns}
+        named = [(k, find_names([title], schema, dialect)) for k, title in enumerate(titles) if title]
+        rest = {"number"} if schema.rest == "numbers" else set[str]()
+        numbers = frozenset(k for k, names in named if ({kinds[name] for name in names} or rest) == {"number"})
         of_rows: dict[str, Any] = {"delimiter": delimiter, "footers": footers}
-        return cls(content, titles, body, *form, header_line=line, lists=lists, **of_rows)
+        return cls(content, titles, body, dialect, numbers, header_line=line, lists=lists, **of_rows)
 
     def take(self, places: Sequence[int]) -> list[Any]:
         """Return the columns at these places as text.
@@ -127,43 +125,40 @@ class Delimited(Cells):
         is_rare = SHORT * sum(row.actual_columns < row.expected_columns for row in ragged) <= rows
         even, how = dict[bytes, bytes](), Counter[str]()
         for text, number in Counter(row.text for row in ragged).items():
-            cells, note = self._fitted(_split(text, self.delimiter), is_rare=is_rare)
+            cells, note = self._fitted(text, is_rare=is_rare)
             if not cells or (text.count('"') % 2 and self.delimiter != "\t"):
                 return None
-            line = io.StringIO()
+            row = io.StringIO()
             quoting: Any = {"quoting": csv.QUOTE_NONE, "quotechar": None} if self.delimiter == "\t" else {}
-            csv.writer(line, delimiter=self.delimiter, lineterminator="", **quoting).writerow(cells)
-            even[text.encode()] = line.getvalue().encode()
+            csv.writer(row, delimiter=self.delimiter, lineterminator="", **quoting).writerow(cells)
+            even[text.encode()] = row.getvalue().encode()
             how[note] += number
         lines = self.content.data[self.body :].split(b"\n")
         if sum(line in even for line in lines) != len(ragged):
             return None
-        if self.account:
-            self.account.notes.extend(f"{count(number, 'row')} {note}" for note, number in how.items())
+        self.dialect.notes.extend(f"{count(number, 'row')} {note}" for note, number in how.items())
         return pyarrow.py_buffer(b"\n".join(even.get(line, line) for line in lines))
 
-    def _fitted(self, cells: list[str], *, is_rare: bool) -> tuple[list[str], str]:
+    def _fitted(self, text: str, *, is_rare: bool) -> tuple[list[str], str]:
         """Return a cell for each title, and the note on it; nothing if it is unsure which cells are meant."""
+        cells = _split(text, self.delimiter)
         width, filled = len(self.titles), sum(bool(cell.strip()) for cell in cells)
         more = len(cells) - width
         if more > 0 and not any(cell.strip() for cell in cells[width:]):
             return cells[:width], "with empty cells behind the last title, not read"
         if is_rare and filled > 1 and 0 < -2 * more < width:
             return [*cells, *[""] * -more], "without the last cells, read as empty ones"
-        if self.decimal == "comma" and (joined := self._with_decimals(cells)):
+        if self.dialect.decimal == "comma" and (joined := self._with_decimals(cells)):
             return joined, "with decimal commas between cells, joined (--decimal comma)"
-        texts = [k for k, cell in enumerate(cells) if k and cell.startswith(" ")]
-        if more > 0 and len(texts) == more and self.delimiter == ",":
-            joined = [cells[0]]
-            for k, cell in enumerate(cells[1:], start=1):
-                joined[-1:] = [f"{joined[-1]},{cell}"] if k in texts else [joined[-1], cell]
+        joined = [cell.replace(UNIT_SEPARATOR, ", ") for cell in _split(text.replace(", ", UNIT_SEPARATOR), ",")]
+        if more > 0 and self.delimiter == "," and len(joined) == width:
             return joined, "with commas within a text, read as one cell where a blank follows the comma"
-        if self.drops:
+        if self.dialect.drop_empty:
             return [""] * width, "whose cells do not fit the titles, read as empty ones (--drop-empty)"
         return [], ""
 
     def _with_decimals(self, cells: list[str]) -> list[str]:
-        """Return cells in which each column of numbers takes two, digits before and after a comma; else nothing."""
+        """Return cells of which each number is joined from two, before and after a comma; else nothing."""
         if self.delimiter != "," or len(cells) != len(self.titles) + len(self.numbers):
             return []
         rest = iter(cells)
@@ -297,14 +292,6 @@ def _without_types(titles: list[str]) -> tuple[list[str], dict[str, str]]:
     return [title for title, _ in pairs], {title: kind for title, kind in pairs if kind.endswith("_seq")}
 
 
-def _is_number(title: str, schema: TableSchema, dialect: Dialect) -> bool:
-    """Return True if a column of this title holds numbers."""
-    names = find_names([title], schema, dialect)
-    return any(column.name in names and column.kind == "number" for column in schema.columns) or (
-        schema.rest == "numbers" and not names and bool(title)
-    )
-
-
 def _is_headerless(cells: Sequence[str], schema: TableSchema, dialect: Dialect) -> bool:
     """Return True if the cells can be a row: by their number, and by those of numbers and times."""
     columns = {column.name: column for column in schema.columns}
@@ -422,7 +409,7 @@ LOGGED = re.compile(
 
 
 def _records_in(value: Any) -> list[dict[str, Any]]:
-    """Return the objects of a list, of the only list in an object, or of columns; lists have titles above them."""
+    """Return the objects of a list, of the only list in an object, of columns, or of lists below titles."""
     if isinstance(value, dict) and isinstance(value.get("columns"), list) and isinstance(value.get("data"), list):
         value = [value["columns"], *value["data"]]
     if isinstance(value, dict) and all(isinstance(of, dict) for of in value.values()):
@@ -436,7 +423,7 @@ def _records_in(value: Any) -> list[dict[str, Any]]:
 
 
 def _flat(record: dict[str, Any]) -> dict[str, Any]:
-    """Return an object whose objects' values stand under their own name, or under both where it says too little."""
+    """Return an object with the values of its objects, under their own name or, where that is vague, both."""
     flat = {name: value for name, value in record.items() if not isinstance(value, dict)}
     for name, inner in record.items():
         for key, cell in _flat(inner).items() if isinstance(inner, dict) else ():

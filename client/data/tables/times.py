@@ -45,8 +45,8 @@ SPELLINGS = (
     (r"(:\d\d)[.,](\d{1,6})\d*", r"\1.\2"),
     (r"^(\d{8})(\d{2,6})$", r"\1 \2"),
     (r"^(\d{4})(\d\d)(\d\d)( |$)", r"\1-\2-\3\4"),
-    (r"^(\S{10} \d\d)(\d\d)(\d\d)", r"\1:\2:\3"),
-    (r"^(\S{10} \d\d)(\d\d)(Z|[+-]|$)", r"\1:\2\3"),
+    (r"^(\S{8,10} \d\d)(\d\d)(\d\d)", r"\1:\2:\3"),
+    (r"^(\S{8,10} \d\d)(\d\d)(Z|[+-]|$)", r"\1:\2\3"),
     (r"^(\d{4})[/.](\d{1,2})[/.](\d{1,2})\b", r"\1-\2-\3"),
     (r"^(\d{1,2})\.(\d{1,2})\.(\d{4})\b", r"\3-\2-\1"),
     (r"^(\d{1,2})\.(\d{1,2})\.([0-6]\d)\b", r"20\3-\2-\1"),
@@ -74,20 +74,9 @@ LAYOUTS = (
 )
 """Dates with the name of a month, whose number stands between @."""
 ZONES = {
-    **{
-        "wet": 0,
-        "west": 1,
-        "bst": 1,
-        "cet": 1,
-        "cest": 2,
-        "mez": 1,
-        "mesz": 2,
-        "eet": 2,
-        "eest": 3,
-        "msk": 3,
-        "jst": 9,
-    },
-    **{"est": -5, "edt": -4, "cst": -6, "cdt": -5, "mst": -7, "mdt": -6, "pst": -8, "pdt": -7, "aest": 10, "aedt": 11},
+    **{"wet": 0, "west": 1, "bst": 1, "cet": 1, "cest": 2, "mez": 1, "mesz": 2},
+    **{"eet": 2, "eest": 3, "msk": 3, "jst": 9, "aest": 10, "aedt": 11},
+    **{"est": -5, "edt": -4, "cst": -6, "cdt": -5, "mst": -7, "mdt": -6, "pst": -8, "pdt": -7},
 }
 """Abbreviations of zones, in hours from UTC; those of North America are those of RFC 2822."""
 
@@ -135,7 +124,7 @@ def to_times(column: Any, dates: Dates, clock: Clock, missing: tuple[str, ...] =
 
 
 def _check_digits(text: Any, clock: Clock) -> None:
-    """Accept numbers such as 1.709251E+12 if they are exact to a second, as a spreadsheet may not write them.
+    """Accept numbers such as 1.709251E+12, which a spreadsheet writes, if they are exact to a second.
 
     Raises:
         CellError: Digits are lost.
@@ -165,8 +154,6 @@ def join_times(date: Any, columns: Sequence[Any]) -> Any:
         width = pc.max(pc.utf8_length(clock)).as_py() or 0
         if width > 2 and pc.all(match_cells(clock, r"^\d+$")).as_py():  # 93000 is 9:30
             clock = pc.utf8_lpad(clock, 6 if width > 4 else 4, "0")
-            clock = pc.replace_substring_regex(clock, r"^(\d\d)(\d\d)(\d\d)?$", r"\1:\2:\3")
-            clock = pc.replace_substring_regex(clock, ":$", "")
         date = pc.replace_substring_regex(date, r"^(\d\d)(\d\d)(\d\d)$", r"\1-\2-\3")
     return date if clock is None else pc.binary_join_element_wise(date, clock, " ")
 
@@ -250,9 +237,8 @@ def _order(text: Any, slashed: Flags) -> str:
         if first.max() > 31 or years < days:
             return "ymd"
         if years == days:
-            among = "the year or the day" if first.max() > 12 else "the year, the day or the month"
             remedy = "say --dates dmy or --dates ymd" if first.max() > 12 else f"{remedy}, or --dates ymd"
-            raise CellError(slashed, f"may begin with {among}", remedy)
+            raise CellError(slashed, "may begin with the year, the day or the month", remedy)
     if (first.max() > 12) == (second.max() > 12):
         among = "may begin with the day or the month" if first.max() <= 12 else "stands among dates in another order"
         raise CellError(slashed, among, remedy)
@@ -330,9 +316,8 @@ def _numbered(numbers: Any, dates: Dates) -> Floats:
         first = datetime.fromtimestamp((values[days.argmax()] - EXCEL_EPOCH) * DAY, UTC)
         raise CellError(days, f"looks like an Excel date, {first:%Y-%m-%d}", remedy)
     if dates == "auto" and ((values > TICKS[0]) & (values < TICKS[1]))[filled].all():
-        raise CellError(
-            filled, "may be ticks of .NET or nanoseconds", "write ISO 8601, or say --dates unix for the latter"
-        )
+        remedy = "write ISO 8601, or say --dates unix for nanoseconds"
+        raise CellError(filled, "may be ticks of .NET or nanoseconds", remedy)
     seconds, size = values.copy(), np.abs(values)
     for least, units in reversed(UNITS.values()):
         seconds = np.where(size > least, values / units, seconds)

@@ -429,11 +429,6 @@ def read_series(
     ordered = [order_variables(found, variables, file, skips=measures is not None) for file, found in files]
     readings = join_rows(ordered, {"site": "sites"})
     notes = tuple(dict.fromkeys(note for found in ordered for note in found.notes))
-    empty = np.isnan(readings.values).all(axis=0)
-    if measures is None and not empty.all():
-        names = np.array(variables)
-        notes += tuple(f"column '{escape(name)}' holds no value and is not read" for name in names[empty].tolist())
-        readings = replace(readings, values=readings.values[:, ~empty], variables=tuple(names[~empty].tolist()))
     return to_dataset(replace(readings, notes=notes), measures, path, dialect.account)
 
 

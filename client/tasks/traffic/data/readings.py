@@ -59,7 +59,7 @@ def to_readings(table: Table, *, wide: bool = False, variable: str = "") -> Read
         variable: Name of that variable; empty for `value`.
 
     Raises:
-        DataError: It has no variable, or many readings of one time that a column tells apart.
+        DataError: It has no variable, or many readings of one time that a column separates.
     """
     if not table.variables:
         message = "no variable among the columns; add one for each measurement, such as volume; the titles are "
@@ -76,18 +76,19 @@ def to_readings(table: Table, *, wide: bool = False, variable: str = "") -> Read
 
 
 def _check_single(table: Table, moment: Codes) -> None:
-    """Accept rows of which at most a tenth is of a site's time already read, or that no column of few values tells apart.
+    """Accept rows with times of their own, or that no column of few values separates.
 
     Raises:
         DataError: Such a column names sensors or variables, whose readings would be averaged.
     """
-    number = len(np.unique(moment))
+    again = len(moment) - len(np.unique(moment))
     read = {part for name in (TIME, SITE) if name in table for part in table.titles[name].split("+")}
     free = [(k, title) for k, title in table.cells.titled() if title and title not in read]
-    for k, title in free if 10 * (len(moment) - number) > len(moment) else ():
+    for k, title in free if again >= FEWEST and 10 * again > len(moment) else ():
         codes, values = to_codes(to_text(table.cells.take([k])[0].take(pyarrow.array(table.rows))))
-        if 1 < len(values) <= 4 * len(moment) / number and len(np.unique(combine_codes(moment, codes))) == len(moment):
-            problem = f"tells {len(moment) - number:,} readings from others of the same time, which would be averaged"
+        is_few = 1 < len(values) <= 4 * len(moment) / (len(moment) - again)
+        if is_few and len(np.unique(combine_codes(moment, codes))) == len(moment):
+            problem = f"separates {again:,} readings from others of the same time, which would be averaged"
             choice = f"--where {quoted(f'{title}={values[0]}')}" if SITE in table else f"--column site={quoted(title)}"
             remedy = f"say {choice}, or --ignore {quoted(title)} to average them"
             raise table.cells.header_error(f"{problem}; {remedy}", escape(title))
