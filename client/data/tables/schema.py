@@ -492,8 +492,6 @@ def _check_required(cells: Cells, schema: TableSchema, places: Mapping[str, int]
     elif near:
         title = free[near[0]]
         remedy = f"'{escape(title)}' is near: rename it, or say --column {name}={quoted(title)}"
-    elif len(titles) == 1 and set(nearest) - {name} <= places.keys():
-        remedy = f"rename a column, or say --column {name}={quoted(titles[0])}"
     else:
         remedy = f"the table needs {needed}: rename a column, or say --column {name}=TITLE; {_shown(cells)}"
         if cells.header_line and len(cells.titles) == 1:

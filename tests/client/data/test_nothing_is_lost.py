@@ -254,7 +254,6 @@ STAMPS = [DAY + timedelta(hours=k) for k in range(200)]
         ("sessions", "user,item,timestamp", "u{0},i{1},{5}", "is not a time"),
         ("traffic", "timestamp,kind,volume", "{6},{7},1", "separates 200 readings from others of the same time"),
         ("traffic", "timestamp,site,kind,volume", "{6},s,{7},1", "separates 200 readings"),
-        ("ratings", "user,item,liked", "u{0},i{1},{2}", "no column 'rating'"),
         ("markets", "item1,item2,rating", "i{0},i{1},{3}", "is not a number"),
     ],
 )
