@@ -11,7 +11,7 @@ from pyarrow import types
 from client.data.tables.account import Nouns
 from client.data.tables.schema import CELL_LENGTH, TableSchema, escape, normalize_title
 from client.data.tables.table import Table, match_cells, sign_of, to_flags
-from client.data.tables.times import COMPACT, DAY, EXCEL_EPOCH, FIRST, HALF_DAY, SLASHED, UNITS, of_compact
+from client.data.tables.times import COMPACT, DAY, EXCEL_EPOCH, FIRST, HALF_DAY, SLASHED, SPAN, UNITS, of_compact
 
 
 def amount(number: int, noun: Nouns) -> str:
@@ -63,11 +63,11 @@ def iso(seconds: float) -> str:
 
 
 def _number_form(table: Table, name: str) -> str:
-    """Return the decimal mark of a column with commas, or the sign that its cells have."""
+    """Return the decimal mark of a column with commas, or the sign or unit that its cells have."""
     text = table.texts[name]
     if not types.is_string(text.type):
         return ""
-    commas = to_flags(match_cells(text, r"[,%\p{Sc}]"))
+    commas = to_flags(match_cells(text, r"[,%\p{Sc}/°]|\d\s*(\p{L}$|\p{L}{2})")) & table.filled(name)
     if not commas.any():
         return ""
     row = int(commas.argmax())
@@ -111,6 +111,7 @@ def _form_of(cell: str, value: float) -> str:
     number = _number(cell)
     if number is None:
         forms = {
+            "the begin of a span": SPAN,
             "times of a named zone": r"[A-Za-z]/[A-Z]",
             "names of months": r"\d.*[A-Za-z]{3}|[A-Za-z]{3}.*\d",
             "a 12-hour clock": HALF_DAY,

@@ -39,13 +39,14 @@ from client.data.tables.table import (
     cell_error,
     convert_distinct,
     drop_missing,
+    match_cells,
     to_flags,
     to_numbers,
     to_text,
     try_cast,
 )
 from client.data.tables.text import SUFFIXES, Delimited, JsonLines, as_lines, is_object
-from client.data.tables.times import to_times
+from client.data.tables.times import join_times, to_times
 from common.arrays import Flags, Floats, Ints
 from common.errors import DataError
 from common.text import count, one_name
@@ -108,6 +109,8 @@ NOT_SET = "(not set)"
 """Cell of Google Analytics for a name that is unknown."""
 MOST_NAMED = 4
 """Texts without a value that an error names as options."""
+WORDS, NO_VALUE = "text", ("is not a number", "is not a time", "is an infinite number", "has the unit", "has the sign")
+"""Value of `--missing` for all cells that are no number or time, and problems of such cells."""
 FEWEST, RECURS = 10, 3
 """Rows of a table whose row numbers, and equal numbers of a column whose stand-ins, are recognised."""
 NINES, LIMITS = re.compile(r"9{2,}(\.9+)?|9\.?9*e\+\d+"), (32767.0, 32768.0, 65535.0, 2.0**31 - 1, 2.0**31, 2.0**32 - 1)
@@ -154,27 +157,25 @@ def to_table(cells: Cells, schema: TableSchema, dialect: Dialect = DEFAULT_DIALE
     places = match_titles(cells, schema, dialect)
     if not places:
         raise cells.header_error(f"none of the columns {', '.join(schema.names)}; name one with --column NAME=TITLE")
-    texts = _texts(cells, places)
+    texts = _texts(cells, places, schema, dialect)
     if schema.rest == "numbers":
         texts = _without_row_numbers(cells, schema, places, texts, account)
     first, rows = _chosen_rows(cells, schema, dialect, places, texts, account)
     texts = texts if len(rows) == len(next(iter(texts.values()))) else {k: c.take(rows) for k, c in texts.items()}
-    titles = {name: cells.titles[places[name]] for name in texts}
-    titles |= {name: f"{titles[name]}+{cells.titles[places[name + CLOCK]]}" for name in texts if name + CLOCK in places}
-    kinds = {column.name: column for column in schema.columns} | {
-        name: Column(name, "number", required=False, blank="missing") for name in texts if name not in schema.names
-    }
+    titles = {name: "+".join(cells.titles[k] for key, k in places.items() if _is_of(key, name)) for name in texts}
     columns = {}
     for name, text in texts.items():
         try:
             _check_length(text)
-            columns[name] = _converted(text, kinds[name], dialect, schema, cells.delimiter == ",")
+            columns[name] = _converted(text, schema.column(name), dialect, schema, cells.delimiter == ",")
         except CellError as error:
             others = [other for other in texts if other not in (*schema.names, name)]
             if name not in schema.names and others and error.wrong.sum() == len(text) - _unfilled(text):
                 account.notes.append(f"column '{escape(titles[name])}' holds no number and is not read")
                 continue
-            error.remedy = _remedy(error, kinds[name], text, titles[name])
+            can_go = any(set(names) <= texts.keys() - {name} for names in schema.alternatives)
+            is_needed = not can_go or (name not in schema.names and not others)
+            error.remedy = _remedy(error, schema.column(name), text, titles[name], is_needed=is_needed)
             raise cell_error(cells, titles[name], text, rows, error) from None
     texts = {name: texts[name] for name in columns}
     variables = tuple(name for name in columns if name not in schema.names)
@@ -189,14 +190,19 @@ def to_table(cells: Cells, schema: TableSchema, dialect: Dialect = DEFAULT_DIALE
     return table
 
 
-def _texts(cells: Cells, places: Mapping[str, int]) -> dict[str, Any]:
-    """Return the cells of each column; dates and clock times in two columns as one."""
+def _texts(cells: Cells, places: Mapping[str, int], schema: TableSchema, dialect: Dialect) -> dict[str, Any]:
+    """Return the cells of each column; dates and clock times in several columns as one."""
     texts = dict(zip(places, cells.take(list(places.values())), strict=True))
-    for name in [name for name in texts if name.endswith(CLOCK)]:
-        date, clock = map(to_text, (texts[name.removesuffix(CLOCK)], texts.pop(name)))
-        if not pc.any(pc.match_substring(date, ":")).as_py():
-            texts[name.removesuffix(CLOCK)] = pc.binary_join_element_wise(date, clock, " ")
-    return texts
+    for name in [name for name in texts if name + CLOCK in texts and CLOCK not in name]:
+        further = [to_text(texts.pop(key)) for key in places if _is_of(key, name) and key != name]
+        texts[name] = join_times(to_text(texts[name]), further)
+    if WORDS not in dialect.missing:
+        return texts
+    return {name: _without_words(text, schema.column(name), cells, schema, dialect) for name, text in texts.items()}
+
+
+def _is_of(key: str, name: str) -> bool:
+    return key.partition(CLOCK)[0] == name
 
 
 def _chosen_rows(
@@ -231,9 +237,9 @@ def _chosen_rows(
         wanted[title] = wanted.get(title, False) | to_flags(pc.equal(text, one_name(value)))
     reasons |= {f"left out by --where {escape(title)}": ~flags for title, flags in wanted.items()}
     for title in dialect.drop_empty:
-        text = drop_missing(
-            to_text(cells.take([find_column(cells, title, "--drop-empty", places)])[0]), dialect.missing
-        )
+        k = find_column(cells, title, "--drop-empty", places)
+        name = next((name for name in texts if places[name] == k), "")
+        text = drop_missing(to_text(texts[name] if name else cells.take([k])[0]), dialect.missing)
         reasons[f"without a value of '{escape(title)}' left out (--drop-empty)"] = ~to_flags(text.is_valid())
     left = np.ones(len(filled), bool)
     for reason, out in reasons.items():
@@ -280,19 +286,44 @@ def _numbers_rows(name: str, text: Any) -> bool:
     return ordered[0] in (0, 1) and bool((np.diff(ordered) == 1).all())
 
 
-def _remedy(error: CellError, column: Column, text: Any, title: str) -> str:
+def _exact_names(text: Any, column: Column, notes: list[str]) -> Any:
+    """Return names without the point of whole numbers, such as 17.0, with a note, also on lost digits."""
+    if pc.any(pc.ends_with(text, ".0")).as_py() and pc.all(match_cells(text, r"^\d+(\.0)?$")).as_py():
+        notes.append(f"names of column '{column.name}' are numbers, read without '.0'")
+        return pc.replace_substring(text, ".0", "")
+    if lost := pc.sum(match_cells(text, r"^\d[.,]\d+E\+\d{2}$")).as_py():
+        problem = "lost digits in a spreadsheet, so one name may stand for several; save the column as text"
+        notes.append(f"{count(lost, 'cell')} of column '{column.name}' {problem}")
+    return text
+
+
+def _without_words(text: Any, column: Column, cells: Cells, schema: TableSchema, dialect: Dialect) -> Any:
+    """Return cells with null for those that are no number or time, with a note; all if none is one."""
+    try:
+        _converted(text, column, dialect, schema, cells.delimiter == ",")
+    except CellError as error:
+        if error.problem.startswith(NO_VALUE) and error.wrong.sum() < len(text) - _unfilled(text):
+            number = count(int(error.wrong.sum()), "cell")
+            dialect.notes.append(f"{number} of column '{column.name}' left out (--missing {WORDS})")
+            return pc.if_else(pyarrow.array(error.wrong), None, text)
+    return text
+
+
+def _remedy(error: CellError, column: Column, text: Any, title: str, *, is_needed: bool) -> str:
     """Return the remedy of an error, with an option that leaves the cell, the row or the column out."""
     remedy = error.remedy.replace(LEAVE_OUT, LEAVE_EMPTY) if column.blank == "missing" else error.remedy
+    drop = f"--drop-empty {quoted(column.name if '+' in title else title)}"
     if not error.problem:
-        return f"{remedy}, or say --drop-empty {quoted(title)}"
-    if error.problem in ("is not a number", "is not a time", "is an infinite number"):
-        wrong = list(dict.fromkeys(str(cell).strip() for cell in text.filter(pyarrow.array(error.wrong)).to_pylist()))
-        drop = "" if not column.required else f" --drop-empty {quoted(title)}"
-        if len(wrong) > MOST_NAMED:  # more than an owner would name
-            return remedy + (f", or say --ignore {quoted(title)}" if not drop else "")
-        options = " ".join(f"--missing {quoted(cell, CELL_LENGTH)}" for cell in wrong)
-        remedy += f", or say {options}{drop}"
-    return remedy
+        return f"{remedy}, or say {drop}"
+    if not error.problem.startswith(NO_VALUE):
+        return remedy
+    if error.wrong.sum() == len(text) - _unfilled(text):  # no cell would be left
+        ignored = " ".join(f"--ignore {quoted(part)}" for part in title.split("+"))
+        return remedy if is_needed else f"{remedy}, or say {ignored}"
+    wrong = list(dict.fromkeys(str(cell).strip() for cell in text.filter(pyarrow.array(error.wrong)).to_pylist()))
+    is_few = len(wrong) <= MOST_NAMED and max(map(len, wrong)) < CELL_LENGTH
+    options = [f"--missing {quoted(cell)}" for cell in (wrong if is_few else [WORDS])]
+    return f"{remedy}, or say {' '.join([*options, *[drop][:is_needed]])}"
 
 
 def _partitioned(table: Table, unit: str, title: str) -> Table:
@@ -332,7 +363,8 @@ def _converted(text: Any, column: Column, dialect: Dialect, schema: TableSchema,
             cells = to_numbers(cells, dialect.decimal, comma_separated, dialect.missing)
         return to_times(cells, dialect.dates, schema.clock, dialect.missing) if column.kind == "time" else cells
 
-    values = to_text(text) if column.kind == "text" else convert_distinct(text, convert)
+    is_text = column.kind == "text"
+    values = _exact_names(to_text(text), column, dialect.notes) if is_text else convert_distinct(text, convert)
     if column.blank == "refuse" and values.null_count:
         raise CellError(~to_flags(values.is_valid()), "", f"fill it, or {LEAVE_OUT}")
     if column.kind == "number" and schema.unit and "none" not in dialect.missing:

@@ -169,7 +169,7 @@ Decimal = Literal["auto", "point", "comma"]
 Dates = Literal["auto", "iso", "unix", "excel", "dmy", "mdy", "ymd", "order"]
 
 CLOCK = "\x1fclock"
-"""End of the name of a column of clock times, whose dates have a column of their own."""
+"""End of the name of a further column of times, whose dates have a column of their own; repeated."""
 PARTITION_MARK = "\x1f"
 """Character between the value of a partition column and the name of a unit, while both are one text."""
 
@@ -219,6 +219,11 @@ class TableSchema:
     def names(self) -> tuple[str, ...]:
         """Names of the columns."""
         return tuple(column.name for column in self.columns)
+
+    def column(self, name: str) -> Column:
+        """Return a column by name; further ones hold numbers."""
+        others = (Column(name, "number", required=False, blank="missing"),)
+        return next(column for column in (*self.columns, *others) if column.name == name)
 
     @property
     def alternatives(self) -> tuple[tuple[str, ...], ...]:
@@ -318,6 +323,11 @@ class Dialect:
         )
 
     @property
+    def notes(self) -> list[str]:
+        """Remarks of the account, or a list that nobody reads."""
+        return self.account.notes if self.account else []
+
+    @property
     def options(self) -> tuple[str, ...]:
         """Options of a command that stand for this dialect."""
         words = [word for name, title in self.columns.items() for word in ("--column", f"{name}={title}")]
@@ -359,10 +369,12 @@ DEFAULT_DIALECT = Dialect()
 
 UNTITLED = re.compile(r"(Unnamed: \d+|__index_level_\d+__|index)?")
 """Titles of the index of a data frame."""
-IGNORED = re.compile(r"[\s_\-\"'\ufeff]")
+IGNORED = re.compile(r"[\s_.\-\"'\ufeff]")
 """Characters of a title that do not count, nor does its case."""
-HOURS = ("hour", "hr", "hourofday", "timeofday", "clock")
+HOURS = ("hour", "hr", "hourofday", "timeofday", "clock", "hourending", "hourbeginning")
 """Titles of the hours of a day, beside a column of days."""
+DATE_PARTS = (("year",), ("month",), ("day", "dayofmonth"), (*HOURS, "time"), ("minute",), ("second",))
+"""Titles of dates in separate columns, of which the first three are needed."""
 DATED = re.compile(r"(\d{4}[-/.]\d\d?[-/.]\d\d?|\d\d?[-/.]\d\d?[-/.]\d{4}|\d\d?[.]\d\d?[.]\d\d)(?!\d)")
 """Begin of a date."""
 NEAR = 0.7
@@ -370,7 +382,7 @@ NEAR = 0.7
 
 
 def normalize_title(title: str) -> str:
-    """Return a title without case, blanks, `_`, `-`, quotes and byte-order mark."""
+    """Return a title without case, blanks, `_`, `.`, `-`, quotes and byte-order mark."""
     return IGNORED.sub("", (title if title.isascii() else one_name(title)).casefold())
 
 
@@ -382,20 +394,20 @@ def match_titles(cells: Cells, schema: TableSchema, dialect: Dialect) -> dict[st
     """
     places = dict[str, int]()
     for name, title in dialect.columns.items():
-        both = [_titled(cells, part) for part in title.split("+")] if not _titled(cells, title) else []
+        joined = [] if _titled(cells, title) else [_titled(cells, part) for part in title.split("+")]
         if found := _titled(cells, title):
             places[name] = found[0]
-        elif len(both) == 2 and all(both):
-            places |= {name: both[0][0], f"{name}{CLOCK}": both[1][0]}
+        elif all(joined):
+            places |= {name + k * CLOCK: part[0] for k, part in enumerate(joined)}
     for column in schema.columns:
         if column.name not in places and (found := _matched(cells, column, set(places.values()), dialect)):
-            places |= dict(zip((column.name, f"{column.name}{CLOCK}"), found, strict=False))
+            places |= {column.name + k * CLOCK: at for k, at in enumerate(found)}
     if schema.rest == "numbers":
         _find_index(cells, schema, places)
     _check_required(cells, schema, places)
     _check_single(cells, schema, places)
     variables = _variables(cells, schema, places) if schema.rest == "numbers" else {}
-    return {name: k for name, k in places.items() if name.removesuffix(CLOCK) in schema.names} | variables
+    return {name: k for name, k in places.items() if name.partition(CLOCK)[0] in schema.names} | variables
 
 
 def find_names(titles: Iterable[str], schema: TableSchema, dialect: Dialect) -> set[str]:
@@ -424,6 +436,8 @@ def _matched(cells: Cells, column: Column, used: set[int], dialect: Dialect) -> 
     plain = [normalize_title(cells.titles[k]) for k in found]
     if column.kind == "time" and sorted(plain) in (["date", "time"], ["date", "hour"], ["day", "time"]):
         return sorted(found, key=lambda k: normalize_title(cells.titles[k]) in ("time", "hour"))
+    if column.kind == "time" and plain in ([], ["time"]) and (separate := _date_parts(cells)):
+        return separate
     if column.kind == "time" and plain in (["date"], ["day"]):
         return found + [k for k, title in cells.titled() if normalize_title(title) in HOURS][:1]
     if len(found) > 1:
@@ -435,6 +449,14 @@ def _matched(cells: Cells, column: Column, used: set[int], dialect: Dialect) -> 
         asked = f"the title '{escape(dialect.columns[column.name])}' of --column {column.name}"
         raise cells.header_error(f"no column has {asked}; {_shown(cells)}", column.name)
     return found
+
+
+def _date_parts(cells: Cells) -> list[int]:
+    """Return the places of years, months, days, hours and so on; nothing without the first three."""
+    plain = {normalize_title(title): k for k, title in cells.titled()}
+    found = [next((plain[title] for title in titles if title in plain), -1) for titles in DATE_PARTS]
+    found = found[: [*found, -1].index(-1)]
+    return found if len(found) > 2 else []
 
 
 def _second(cells: Cells, index: int) -> str:
@@ -472,7 +494,7 @@ def _check_required(cells: Cells, schema: TableSchema, places: Mapping[str, int]
         remedy = f"'{escape(title)}' is near: rename it, or say --column {name}={quoted(title)}"
     else:
         remedy = f"the table needs {needed}: rename a column, or say --column {name}=TITLE; {_shown(cells)}"
-        if cells.header_line:
+        if cells.header_line and len(cells.titles) == 1:
             remedy += f"; if line {cells.header_line} is no header, say --skip-lines {cells.header_line}"
     raise cells.header_error(f"no column '{name}'; {remedy}", name)
 

@@ -1,6 +1,7 @@
 """Table of typed columns, and cells of a column as text, numbers, times and codes, by Arrow."""
 
 import math
+import re
 import unicodedata
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -30,7 +31,8 @@ from common.text import ZERO_WIDTH
 MISSING = ("", "na", "n/a", "nan", "null", "none", "nil", "-", "--", "?", ".", "#n/a", "#value!")
 """Cells without a value among numbers and times, in lower case."""
 
-UUID_BYTES = 16
+UUID_BYTES, PLURAL = 16, 4
+"""Bytes, and letters of a unit from which on it may end in s or not."""
 
 LONG = 10_000
 """Number of cells from which on equal texts are converted once."""
@@ -42,6 +44,10 @@ FORMS = {
     "point": GROUPED.replace("MARK", ",").replace("POINT", r"\."),
     "comma": GROUPED.replace("MARK", r"\.").replace("POINT", ","),
 }
+UNIT = re.compile(
+    r"[+-]?[\d.,' \u00a0\u202f]*\d[.,]?\s*(?P<unit>/ ?\d+|(?i:(?![ex][+-]?\d)(out of \d+|[^\W\d_])|[°%]).{,20})"
+)
+"""Number with a unit such as `req/s`, `°C`, `/5` or `out of 5 stars`."""
 INFINITE = r"(?i)^[+-]?inf(inity)?$"
 
 
@@ -177,8 +183,10 @@ def _plain_text(text: Any, decimal: Decimal, comma_separated: bool) -> Any:
     """
     text = pc.replace_substring(text, "\N{MINUS SIGN}", "-")
     sign = sign_of(text.drop_null()[0].as_py()) if text.null_count < len(text) else ""
-    if sign and pc.all(pc.match_substring(text, sign)).as_py():
-        text = pc.utf8_trim_whitespace(pc.replace_substring(text, sign, "", max_replacements=1))
+    is_plural = len(sign) >= PLURAL and sign[-PLURAL:].isalpha()  # 1 star, 2 stars
+    pattern = rf"\Q{sign.removesuffix('s') if is_plural else sign}\E{'s?' if is_plural else ''}{'$'[: len(sign) > 1]}"
+    if sign and pc.all(match_cells(text, pattern)).as_py():
+        text = pc.utf8_trim_whitespace(pc.replace_substring_regex(text, pattern, "", max_replacements=1))
     fits = {mark: pc.sum(match_cells(text, form)).as_py() or 0 for mark, form in FORMS.items()}
     commas, filled = to_flags(pc.match_substring(text, ",")), len(text) - text.null_count
     mark = decimal if decimal != "auto" else max(fits, key=lambda form: fits[form])
@@ -199,13 +207,15 @@ def _no_number(text: Any, mark: str) -> CellError:
     if pc.match_substring_regex(first, INFINITE).as_py():
         return CellError(wrong, "is an infinite number", LEAVE_OUT)
     if sign := sign_of(first):
-        return CellError(wrong, f"has the sign {sign}", f"write numbers without {sign}")
+        what = "sign" if len(sign) == 1 else "unit"
+        return CellError(wrong, f"has the {what} {sign}", f"write numbers without {sign}")
     return CellError(wrong, "is not a number", f"write digits such as 4.5, or {LEAVE_OUT}")
 
 
 def sign_of(cell: str) -> str:
-    """Return the sign of percent or of a currency in a cell; empty without one."""
-    return next((c for c in cell if c == "%" or unicodedata.category(c) == "Sc"), "")
+    """Return the sign of percent or of a currency in a cell, or the unit at its end; empty without one."""
+    sign = next((c for c in cell if unicodedata.category(c) == "Sc"), "")
+    return found["unit"].rstrip() if not sign and (found := UNIT.fullmatch(cell)) else sign
 
 
 def _finite(numbers: Any, column: Any) -> Any:

@@ -4,8 +4,9 @@ import csv
 import io
 import json
 import re
+from collections import Counter
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from itertools import islice
 from typing import IO, Any, ClassVar, Literal
 
@@ -14,7 +15,7 @@ import pyarrow.csv
 import pyarrow.json
 
 from client.data.tables.files import LINE_LIMIT, Content, suffix_of
-from client.data.tables.schema import Cells, Dialect, TableSchema, find_names, normalize_title
+from client.data.tables.schema import DEFAULT_DIALECT, Cells, Dialect, TableSchema, find_names, normalize_title, quoted
 from common.errors import DataError
 from common.text import count, one_name
 
@@ -36,11 +37,13 @@ class Delimited(Cells):
 
     Args:
         body: Bytes before the first row.
-        account: RowAccount of the rows; None for none.
+        dialect: Columns and forms that the owner names.
+        numbers: Places of columns of numbers.
     """
 
     body: int = 0
-    account: Any = field(default=None, compare=False, repr=False)
+    dialect: Dialect = DEFAULT_DIALECT
+    numbers: frozenset[int] = frozenset()
 
     unit: ClassVar[Literal["line", "row"]] = "line"
 
@@ -67,8 +70,12 @@ class Delimited(Cells):
             return cls(content, schema.positions[: len(titles)], delimiter=delimiter, footers=footers)
         body = file.tell()
         titles = _as_wide_as_rows(titles, [cells for _, cells in islice(_records(file, delimiter), BELOW)])
+        kinds = {column.name: column.kind for column in schema.columns}
+        named = [(k, find_names([title], schema, dialect)) for k, title in enumerate(titles) if title]
+        rest = {"number"} if schema.rest == "numbers" else set[str]()
+        numbers = frozenset(k for k, names in named if ({kinds[name] for name in names} or rest) == {"number"})
         of_rows: dict[str, Any] = {"delimiter": delimiter, "footers": footers}
-        return cls(content, titles, body, dialect.account, header_line=line, lists=lists, **of_rows)
+        return cls(content, titles, body, dialect, numbers, header_line=line, lists=lists, **of_rows)
 
     def take(self, places: Sequence[int]) -> list[Any]:
         """Return the columns at these places as text.
@@ -80,15 +87,8 @@ class Delimited(Cells):
         if not len(body):
             return [pyarrow.array([], pyarrow.string())] * len(places)
         table, ragged = self._parsed(body, places)
-        short = sum(row.actual_columns < row.expected_columns for row in ragged)
-        is_rare = SHORT * short <= table.num_rows + len(ragged)
-        if ragged and is_rare and (even := self._evened(ragged)):
+        if ragged and (even := self._evened(ragged, table.num_rows + len(ragged))):
             table, left = self._parsed(even, places)
-            if not left and self.account:
-                longer = len(ragged) - short
-                notes = [f"{count(longer, 'row')} with empty cells behind the last title, not read"] if longer else []
-                notes += [f"{count(short, 'row')} without the last cells, read as empty ones"] if short else []
-                self.account.notes.extend(notes)
             ragged = left and ragged
         if ragged:
             raise self._error(ragged, table.num_rows)
@@ -120,23 +120,50 @@ class Delimited(Cells):
             raise DataError(message, self.content.path) from None
         return table, ragged
 
-    def _evened(self, ragged: Sequence[Any]) -> Any:
-        """Return rows without empty cells behind the last title, short ones filled up; else nothing."""
-        width, even = len(self.titles), dict[bytes, bytes]()
-        for text in {row.text for row in ragged}:
-            cells = _split(text, self.delimiter)
-            more, filled = len(cells) - width, sum(bool(cell.strip()) for cell in cells)
-            repaired = text.rsplit(self.delimiter, more)[0] if more > 0 else text + self.delimiter * -more
-            is_few = more > 0 or (filled > 1 and -2 * more < width)
-            if not is_few or [*_split(repaired, self.delimiter), *cells[width:]] != [*cells, *[""] * -more]:
+    def _evened(self, ragged: Sequence[Any], rows: int) -> Any:
+        """Return the rows with a cell for each title, where it is sure which cells are meant; else nothing."""
+        is_rare = SHORT * sum(row.actual_columns < row.expected_columns for row in ragged) <= rows
+        even, how = dict[bytes, bytes](), Counter[str]()
+        for text, number in Counter(row.text for row in ragged).items():
+            cells, note = self._fitted(text, is_rare=is_rare)
+            if not cells or (text.count('"') % 2 and self.delimiter != "\t"):
                 return None
-            if any(cell.strip() for cell in cells[width:]):
-                return None
-            even[text.encode()] = repaired.encode()
+            row = io.StringIO()
+            quoting: Any = {"quoting": csv.QUOTE_NONE, "quotechar": None} if self.delimiter == "\t" else {}
+            csv.writer(row, delimiter=self.delimiter, lineterminator="", **quoting).writerow(cells)
+            even[text.encode()] = row.getvalue().encode()
+            how[note] += number
         lines = self.content.data[self.body :].split(b"\n")
         if sum(line in even for line in lines) != len(ragged):
             return None
+        self.dialect.notes.extend(f"{count(number, 'row')} {note}" for note, number in how.items())
         return pyarrow.py_buffer(b"\n".join(even.get(line, line) for line in lines))
+
+    def _fitted(self, text: str, *, is_rare: bool) -> tuple[list[str], str]:
+        """Return a cell for each title, and the note on it; nothing if it is unsure which cells are meant."""
+        cells = _split(text, self.delimiter)
+        width, filled = len(self.titles), sum(bool(cell.strip()) for cell in cells)
+        more = len(cells) - width
+        if more > 0 and not any(cell.strip() for cell in cells[width:]):
+            return cells[:width], "with empty cells behind the last title, not read"
+        if is_rare and filled > 1 and 0 < -2 * more < width:
+            return [*cells, *[""] * -more], "without the last cells, read as empty ones"
+        if self.dialect.decimal == "comma" and (joined := self._with_decimals(cells)):
+            return joined, "with decimal commas between cells, joined (--decimal comma)"
+        joined = [cell.replace(UNIT_SEPARATOR, ", ") for cell in _split(text.replace(", ", UNIT_SEPARATOR), ",")]
+        if more > 0 and self.delimiter == "," and len(joined) == width:
+            return joined, "with commas within a text, read as one cell where a blank follows the comma"
+        if self.dialect.drop_empty:
+            return [""] * width, "whose cells do not fit the titles, read as empty ones (--drop-empty)"
+        return [], ""
+
+    def _with_decimals(self, cells: list[str]) -> list[str]:
+        """Return cells of which each number is joined from two, before and after a comma; else nothing."""
+        if self.delimiter != "," or len(cells) != len(self.titles) + len(self.numbers):
+            return []
+        rest = iter(cells)
+        joined = [f"{next(rest)},{next(rest)}" if k in self.numbers else next(rest) for k in range(len(self.titles))]
+        return joined if all(re.fullmatch(r"\s*[+-]?\d+,\d+\s*", joined[k]) for k in self.numbers) else []
 
     def place_of(self, row: int) -> int:
         """Return the one-based line of a row counted from 0; lines of blanks alone are no rows."""
@@ -157,8 +184,12 @@ class Delimited(Cells):
         what = f"{first.actual_columns} cells, but the first line has {first.expected_columns}"
         if first.text.count('"') % 2 and self.delimiter != "\t":
             what, remedy = "a quote opens and is not closed", "close it, or double the quotes within cells"
+        elif all(self._with_decimals(_split(row.text, self.delimiter)) for row in ragged):
+            remedy = "say --decimal comma if numbers have decimal commas"
+        elif rows:
+            remedy = f"correct the rows, or say --drop-empty {quoted(next(filter(None, self.titles)))}"
         else:
-            remedy = "correct the rows, or leave them out"
+            remedy = "correct the rows"
         message = f"{what} ({len(ragged):,} of {count(rows + len(ragged), 'row')}); {remedy}"
         return DataError(message, self.content.path, self._line(first.number - 1, blanks=True))
 
@@ -352,16 +383,52 @@ def unpack(file: IO[bytes]) -> Any:
 
 
 def as_lines(content: Content) -> Content:
-    """Return a JSON array of objects as JSON lines, one object a line; other content unchanged."""
-    if not content.data.lstrip().startswith(b"["):
-        return content
-    try:
-        records = json.loads(content.data)
-    except (ValueError, RecursionError):
-        return content
-    if not records or not all(isinstance(record, dict) for record in records):
-        return content
-    return replace(content, data="\n".join(map(json.dumps, records)).encode())
+    """Return one JSON value, objects in objects, or a server's log as JSON lines, one object a line.
+
+    Other content is unchanged.
+    """
+    first, *more = (text for _, text in islice(content.lines(), 2))
+    one = _object(first)
+    if LOGGED.match(first):
+        records = [found.groupdict() if (found := LOGGED.match(text)) else {} for _, text in content.lines()]
+    elif one and more:
+        is_nested = any(isinstance(value, dict) for value in one.values())
+        records = [record for _, record in _json_records(content)] if is_nested else []
+    else:
+        try:
+            records = _records_in(json.loads(content.data)) if first.lstrip().startswith(("[", "{")) else []
+        except (ValueError, RecursionError):
+            records = []
+    return replace(content, data="\n".join(json.dumps(_flat(one)) for one in records).encode()) if records else content
+
+
+LOGGED = re.compile(
+    r'(?P<user>\S+) \S+ \S+ \[(?P<timestamp>[^\]]+)\] "(?P<method>[A-Z]+) (?P<item>\S+)[^"]*" (?P<status>\d{3})\b'
+)
+"""Line of Apache's or nginx's log of requests: the address is the user, the path the item."""
+
+
+def _records_in(value: Any) -> list[dict[str, Any]]:
+    """Return the objects of a list, of the only list in an object, of columns, or of lists below titles."""
+    if isinstance(value, dict) and isinstance(value.get("columns"), list) and isinstance(value.get("data"), list):
+        value = [value["columns"], *value["data"]]
+    if isinstance(value, dict) and all(isinstance(of, dict) for of in value.values()):
+        rows = dict.fromkeys(row for of in value.values() for row in of)
+        return [{title: of.get(row) for title, of in value.items()} for row in rows]
+    lists = [of for of in value.values() if isinstance(of, list)] if isinstance(value, dict) else [value]
+    records = lists[0] if len(lists) == 1 else []
+    if len(records) > 1 and all(isinstance(record, list) for record in records):
+        return [dict(zip(map(str, records[0]), record, strict=False)) for record in records[1:]]
+    return records if all(isinstance(record, dict) for record in records) else []
+
+
+def _flat(record: dict[str, Any]) -> dict[str, Any]:
+    """Return an object with the values of its objects, under their own name or, where that is vague, both."""
+    flat = {name: value for name, value in record.items() if not isinstance(value, dict)}
+    for name, inner in record.items():
+        for key, cell in _flat(inner).items() if isinstance(inner, dict) else ():
+            flat[f"{name}.{key}" if key in flat or key in ("id", "name", "value") else key] = cell
+    return flat
 
 
 def is_object(line: str) -> bool:

@@ -1,6 +1,6 @@
 """Times in all forms that tables hold. The whole column decides on its form, never a cell."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
 from typing import Any
 
@@ -19,6 +19,8 @@ EXCEL_FIRST, EXCEL_LAST, EXCEL_EPOCH = 20_000, 80_000, 25_569
 """Day numbers of 1954, 2119 and 1970 in a spreadsheet."""
 UNITS = {"nano": (1e17, 1e9), "micro": (1e14, 1e6), "milli": (1e11, 1e3)}
 """Prefix of seconds -> least number that is in this unit, and units of a second."""
+TICKS = 6.3e17, 6.63e17
+"""Numbers that are ticks of 2000 to 2100 by the clock of .NET, and nanoseconds of 1990."""
 COMPACT = {8: "YYYYMMDD", 10: "YYYYMMDDHH", 12: "YYYYMMDDHHMM", 14: "YYYYMMDDHHMMSS"}
 """Dates that are written as one number, by their digits."""
 MOST, SAMPLE = 0.9, 1_000
@@ -31,6 +33,10 @@ ISO = r"^\d{4}-\d\d-\d\d([T ]([01]\d|2[0-3])(:\d\d(:\d\d(\.\d{1,6})?)?(Z|[+-]\d\
 OFFSET = r"(:\d\d(?:\.\d+)?)(?:Z|[+-]\d\d(?::?\d\d)?)$"
 SLASHED = r"^(?P<first>\d{1,2})[/-](?P<second>\d{1,2})[/-](?P<third>\d{4}|\d\d)\b"
 HALF_DAY, MIDNIGHT = r"(?i)(\d) *([ap])\.?m\.?(\W|$)", r"([T ])24(?::00(?::00(?:\.0+)?)?|$)"
+SPAN = r"^(\S.*?:\d\d\S*) +(?:[-–—]|to|until|bis) +\S*\d.*$|^(\d{4}-\d\d-\d\d[^/]*)/(?:\d{4}-|PT?\d).*$"
+"""Begin and end in one cell, of which the begin is read."""
+SCIENTIFIC = r"^\d\.(?P<digits>\d+)[eE]\+?(?P<power>\d{1,2})$"
+EXPONENT = r"^(\d+)[.,](\d+[eE]\+?\d+)$"
 REGION = r" *\[?([A-Z][A-Za-z]+/[A-Za-z_/+-]+)\]?$"
 SPELLINGS = (
     (r"(?i)(\d) *(?:z|utc|gmt)$", r"\1Z"),
@@ -39,8 +45,8 @@ SPELLINGS = (
     (r"(:\d\d)[.,](\d{1,6})\d*", r"\1.\2"),
     (r"^(\d{8})(\d{2,6})$", r"\1 \2"),
     (r"^(\d{4})(\d\d)(\d\d)( |$)", r"\1-\2-\3\4"),
-    (r"^(\S{10} \d\d)(\d\d)(\d\d)", r"\1:\2:\3"),
-    (r"^(\S{10} \d\d)(\d\d)(Z|[+-]|$)", r"\1:\2\3"),
+    (r"^(\S{8,10} \d\d)(\d\d)(\d\d)", r"\1:\2:\3"),
+    (r"^(\S{8,10} \d\d)(\d\d)(Z|[+-]|$)", r"\1:\2\3"),
     (r"^(\d{4})[/.](\d{1,2})[/.](\d{1,2})\b", r"\1-\2-\3"),
     (r"^(\d{1,2})\.(\d{1,2})\.(\d{4})\b", r"\3-\2-\1"),
     (r"^(\d{1,2})\.(\d{1,2})\.([0-6]\d)\b", r"20\3-\2-\1"),
@@ -68,20 +74,9 @@ LAYOUTS = (
 )
 """Dates with the name of a month, whose number stands between @."""
 ZONES = {
-    **{
-        "wet": 0,
-        "west": 1,
-        "bst": 1,
-        "cet": 1,
-        "cest": 2,
-        "mez": 1,
-        "mesz": 2,
-        "eet": 2,
-        "eest": 3,
-        "msk": 3,
-        "jst": 9,
-    },
-    **{"est": -5, "edt": -4, "cst": -6, "cdt": -5, "mst": -7, "mdt": -6, "pst": -8, "pdt": -7, "aest": 10, "aedt": 11},
+    **{"wet": 0, "west": 1, "bst": 1, "cet": 1, "cest": 2, "mez": 1, "mesz": 2},
+    **{"eet": 2, "eest": 3, "msk": 3, "jst": 9, "aest": 10, "aedt": 11},
+    **{"est": -5, "edt": -4, "cst": -6, "cdt": -5, "mst": -7, "mdt": -6, "pst": -8, "pdt": -7},
 }
 """Abbreviations of zones, in hours from UTC; those of North America are those of RFC 2822."""
 
@@ -116,15 +111,51 @@ def to_times(column: Any, dates: Dates, clock: Clock, missing: tuple[str, ...] =
     stamps = try_cast(column, pyarrow.timestamp("us")) if is_plain else None
     if stamps is not None:
         return _checked(_of_stamps(stamps, clock), clock)
-    text = drop_missing(to_text(column), missing)
+    text = pc.replace_substring_regex(drop_missing(to_text(column), missing), EXPONENT, r"\1.\2")
     if dates != "auto":
         return _checked(_dated(text, dates, clock), clock)
+    _check_digits(text, clock)
     numeric = pc.fill_null(match_cells(text, PLAIN), False)
     dated = pc.if_else(numeric, None, text)
     numbers = _numbered(pc.if_else(numeric, text, None).cast(pyarrow.float64()), dates)
     if dated.null_count == len(dated):
         return _checked(numbers, clock, dates)
     return _checked(np.where(np.isnan(numbers), _dated(dated, dates, clock), numbers), clock, dates)
+
+
+def _check_digits(text: Any, clock: Clock) -> None:
+    """Accept numbers such as 1.709251E+12, which a spreadsheet writes, if they are exact to a second.
+
+    Raises:
+        CellError: Digits are lost.
+    """
+    if pc.any(pc.match_substring_regex(text, SCIENTIFIC)).as_py():
+        found = pc.extract_regex(text, SCIENTIFIC)
+        power = pc.cast(pc.struct_field(found, "power"), pyarrow.int64())
+        least = pc.min(pc.subtract(power, pc.utf8_length(pc.struct_field(found, "digits")))).as_py()
+        per = next((per for bound, per in UNITS.values() if 10.0 ** pc.max(power).as_py() >= bound), 1.0)
+        if 10.0**least > per:
+            problem = f"has lost digits, so that it is exact to {10.0**least / per:,.0f} seconds only"
+            remedy = "save the column as whole numbers"  # sensors need exact ones
+            remedy += ", or say --dates unix to read it as it is" if clock == "utc" or 10.0**least < 300 * per else ""
+            raise CellError(to_flags(match_cells(text, SCIENTIFIC)), problem, remedy)
+
+
+def join_times(date: Any, columns: Sequence[Any]) -> Any:
+    """Return dates and clock times as one text: a date and a clock, or a year, month, day, hour and so on."""
+    columns = [pc.replace_substring_regex(column, r"^(\d+)\.0+$", r"\1") for column in (date, *columns)]
+    if len(columns) > 2:
+        date, *columns = pc.binary_join_element_wise(*columns[:3], "-"), *columns[3:]
+        clock = pc.binary_join_element_wise(*(pc.utf8_lpad(one, 2, "0") for one in columns), ":") if columns else None
+    else:
+        date, clock = columns
+        if pc.any(pc.match_substring(date, ":")).as_py():
+            return date
+        width = pc.max(pc.utf8_length(clock)).as_py() or 0
+        if width > 2 and pc.all(match_cells(clock, r"^\d+$")).as_py():  # 93000 is 9:30
+            clock = pc.utf8_lpad(clock, 6 if width > 4 else 4, "0")
+        date = pc.replace_substring_regex(date, r"^(\d\d)(\d\d)(\d\d)$", r"\1-\2-\3")
+    return date if clock is None else pc.binary_join_element_wise(date, clock, " ")
 
 
 def _dated(text: Any, dates: Dates, clock: Clock) -> Floats:
@@ -137,7 +168,7 @@ def _dated(text: Any, dates: Dates, clock: Clock) -> Floats:
     halves: Mapping[str, Flags] = {}
     zones: Any = None
     if not pc.all(match_cells(text, ISO)).as_py():
-        text, zones = _without_zones(text)
+        text, zones = _without_zones(pc.replace_substring_regex(text, SPAN, r"\1\2"))
         halves = {half: to_flags(match_cells(text, HALF_DAY.replace("[ap]", half))) for half in "ap"}
         later = DAY * to_flags(match_cells(text, MIDNIGHT)).astype(np.float64)
         text = pc.replace_substring_regex(text, HALF_DAY, r"\1\3")
@@ -206,7 +237,8 @@ def _order(text: Any, slashed: Flags) -> str:
         if first.max() > 31 or years < days:
             return "ymd"
         if years == days:
-            raise CellError(slashed, "may begin with the year, the day or the month", f"{remedy}, or --dates ymd")
+            remedy = "say --dates dmy or --dates ymd" if first.max() > 12 else f"{remedy}, or --dates ymd"
+            raise CellError(slashed, "may begin with the year, the day or the month", remedy)
     if (first.max() > 12) == (second.max() > 12):
         among = "may begin with the day or the month" if first.max() <= 12 else "stands among dates in another order"
         raise CellError(slashed, among, remedy)
@@ -283,6 +315,9 @@ def _numbered(numbers: Any, dates: Dates) -> Floats:
         remedy = "say --dates excel, or --dates unix for seconds since 1970"
         first = datetime.fromtimestamp((values[days.argmax()] - EXCEL_EPOCH) * DAY, UTC)
         raise CellError(days, f"looks like an Excel date, {first:%Y-%m-%d}", remedy)
+    if dates == "auto" and ((values > TICKS[0]) & (values < TICKS[1]))[filled].all():
+        remedy = "write ISO 8601, or say --dates unix for nanoseconds"
+        raise CellError(filled, "may be ticks of .NET or nanoseconds", remedy)
     seconds, size = values.copy(), np.abs(values)
     for least, units in reversed(UNITS.values()):
         seconds = np.where(size > least, values / units, seconds)

@@ -3,6 +3,8 @@
 import bz2
 import json
 import lzma
+import re
+import shlex
 from collections.abc import Callable
 from datetime import datetime, timedelta
 from pathlib import Path
@@ -236,3 +238,110 @@ def test_few_rows_without_the_last_cells_are_filled_up_and_said(tmp_path: Path) 
         path.write_text("\n".join(lines))
         with pytest.raises(DataError, match="line 2: 3 cells, but the first line has 4"):
             reading_of(path)
+
+
+SOLVED = re.compile(r"--[a-z-]+ (?:[\w.]+=)?(?:\"[^\"]*\"|[^\s;,\"]+)")
+STAMPS = [DAY + timedelta(hours=k) for k in range(200)]
+
+
+@pytest.mark.parametrize(
+    ("task", "head", "row", "problem"),
+    [
+        ("ratings", HEADER, "u{0},i{1},{2},5", "4 cells, but the first line has 3"),
+        ("ratings", HEADER, "u{0},i{1},{3}", "is not a number"),
+        ("ratings", f"{HEADER},x", "u{0},i{1},{2},y{4}", "5 cells, but the first line has 4"),
+        ("sessions", "user,item,timestamp", "u{0},i{1},1.70925{0}E+12", "exact to 1,000 seconds only"),
+        ("sessions", "user,item,timestamp", "u{0},i{1},{5}", "is not a time"),
+        ("traffic", "timestamp,kind,volume", "{6},{7},1", "separates 200 readings from others of the same time"),
+        ("traffic", "timestamp,site,kind,volume", "{6},s,{7},1", "separates 200 readings"),
+        ("markets", "item1,item2,rating", "i{0},i{1},{3}", "is not a number"),
+    ],
+)
+def test_the_options_of_a_refusal_work(task: str, head: str, row: str, problem: str, tmp_path: Path) -> None:
+    words = ["bad", "so so", "meh", "x", "y y", "z"]
+    rows = [
+        row.format(
+            k % 9, k % 13, k % 5 + 1, words[k // 9 % 6] if k % 9 == 3 else 2, ",z" if k % 9 == 3 else "",
+            f"t{k}" if k % 9 == 3 else f"{DAY + timedelta(minutes=k)}", STAMPS[k // 2], "ab"[k % 2],
+        )
+        for k in range(400)
+    ]  # fmt: skip
+    path = written(tmp_path, head, *rows, name="road.csv")
+    done = command("check", path, "--task", task)
+    assert isinstance(done.exception, DataError)
+    assert problem in str(done.exception)
+    said = re.split(r",? or (?=--)", str(done.exception).rpartition("say ")[2])
+    for options in said:
+        chosen = [word for option in SOLVED.findall(options) for word in shlex.split(option)]
+        assert chosen
+        assert not isinstance(command("check", path, "--task", task, *chosen).exception, DataError)
+
+
+@pytest.mark.parametrize(
+    ("head", "row"),
+    [
+        ("year,month,day,hour,volume", "{0.year},{0.month},{0.day},{0.hour},{1}"),
+        ("date,time,volume", "{0:%y%m%d},{0:%H%M%S},{1}"),
+        ("date,time,volume", "{0:%Y%m%d},{0.hour}0000,{1}"),
+        ("timestamp,volume", "{0:%Y-%m-%d %H:%M} - {2:%H:%M},{1}"),
+        ("timestamp,volume", "{0:%d.%m.%Y %H:%M} - {2:%d.%m.%Y %H:%M},{1}"),
+        ("timestamp,volume", "{0:%Y-%m-%dT%H:%M:%SZ}/{2:%Y-%m-%dT%H:%M:%SZ},{1}"),
+        ("timestamp,volume", "{0},{1} req/s"),
+        ("timestamp,note,volume", "{0},closed, later,{1}"),
+        ("timestamp,volume,note", "{0},{1},closed, later"),
+    ],
+)
+def test_dates_in_columns_spans_units_and_commas_in_texts(head: str, row: str, tmp_path: Path) -> None:
+    first = DAY + timedelta(days=20)
+    rows = [
+        row.format(one + timedelta(days=20), 3 * k, one + timedelta(days=20, hours=1)) for k, one in enumerate(STAMPS)
+    ]
+    rows[1:] = [text if k % 2 or "note" not in head else text.replace(", later", "") for k, text in enumerate(rows[1:])]
+    [series] = read_all("traffic", str(hours(tmp_path, head, *rows))).units
+    assert (series.start.astype(object), series.values[:, 0].tolist()) == (first, [*map(float, range(0, 600, 3))])
+
+
+@pytest.mark.parametrize("unit", ["/5", " stars", " out of 5 stars"])
+def test_ratings_with_a_unit(unit: str, tmp_path: Path) -> None:
+    path = written(tmp_path, HEADER, *(f"{row}{unit}" for row in RATINGS))
+    with pytest.raises(DataError, match="has the unit"):
+        read_all(
+            "ratings", str(written(tmp_path, HEADER, *(f"{row}{unit}" for row in RATINGS), "u,i,9/10", name="b.csv"))
+        )
+    assert read_all("ratings", str(path)).vocabulary.high == 5
+
+
+def test_names_are_not_changed_by_a_spreadsheet_in_silence(tmp_path: Path) -> None:
+    path = written(tmp_path, HEADER, "1.0,a,1", "1,b,2", "2.0,a,3")
+    assert [unit.name for unit in read_all("ratings", str(path)).units] == ["1", "2"]
+    said = reading_of(written(tmp_path, HEADER, "1.23457E+11,a,1", "u,b,2"))[2]
+    assert said[0].startswith("1 cell of column 'user' lost digits")
+
+
+RECORDS = [dict(zip(HEADER.split(","), row.split(","), strict=True)) for row in RATINGS]
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        json.dumps({"page": 1, "data": RECORDS}),
+        json.dumps({"columns": HEADER.split(","), "index": [], "data": [row.split(",") for row in RATINGS]}, indent=1),
+        json.dumps([HEADER.split(","), *(row.split(",") for row in RATINGS)]),
+        json.dumps({title: {k: one[title] for k, one in enumerate(RECORDS)} for title in HEADER.split(",")}),
+        "\n".join(json.dumps({**one, "user": {"id": one["user"]}}) for one in RECORDS),
+    ],
+)
+def test_objects_of_json(text: str, tmp_path: Path) -> None:
+    assert reading_of(written(tmp_path, text, name="a.json"))[:2] == (60, 60)
+
+
+def test_logs_of_requests_and_lists_in_cells(tmp_path: Path) -> None:
+    lines = [
+        f'10.0.0.{k % 3} - - [{DAY + timedelta(minutes=k):%d/%b/%Y:%H:%M:%S} +0000] "GET /p/{k % 7} HTTP/1.1" 200 99 "-"'
+        for k in range(60)
+    ]
+    path = written(tmp_path, *lines, '10.0.0.1 - - [x] "-" 408 -', name="access.log")
+    assert reading_of(path, "sessions") == (61, 60, ["1 row without any text skipped"])
+    assert read_all("sessions", str(path)).units[0].name == "10.0.0.0"
+    path = written(tmp_path, "user;items", *(f"u{k};['a{k}', \"b\"]" for k in range(4)))
+    assert read_all("sessions", str(path)).vocabulary.items == ("b", "a0", "a1", "a2", "a3")

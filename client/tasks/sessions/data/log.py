@@ -219,5 +219,7 @@ def log_of_rows(table: Table) -> Log:
 
 
 def split_items(text: str) -> list[str]:
-    """Return item ids separated by commas or blanks."""
+    """Return item ids separated by commas or blanks; those of a list in brackets without quotes."""
+    if text[:1] == "[" and text[-1:] == "]":
+        text = ",".join(name.strip(" '\"") for name in text[1:-1].split(","))
     return [name.strip() for name in text.split(",") if name.strip()] if "," in text else text.split()

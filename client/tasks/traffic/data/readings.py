@@ -6,10 +6,11 @@ from pathlib import Path
 from typing import NamedTuple
 
 import numpy as np
+import pyarrow
 
 from client.data.tables.files import stem_of
-from client.data.tables.schema import Codes, combine_codes, escape, sort_unique
-from client.data.tables.table import Table
+from client.data.tables.schema import Codes, combine_codes, escape, quoted, sort_unique
+from client.data.tables.table import Table, to_codes, to_text
 from client.tasks.traffic.data.series import SITE, TIME
 from common.arrays import Flags, Floats, Ints
 from common.errors import DataError, VocabularyError
@@ -58,7 +59,7 @@ def to_readings(table: Table, *, wide: bool = False, variable: str = "") -> Read
         variable: Name of that variable; empty for `value`.
 
     Raises:
-        DataError: It has no variable.
+        DataError: It has no variable, or many readings of one time that a column separates.
     """
     if not table.variables:
         message = "no variable among the columns; add one for each measurement, such as volume; the titles are "
@@ -70,7 +71,27 @@ def to_readings(table: Table, *, wide: bool = False, variable: str = "") -> Read
         sensors = np.tile(np.arange(len(table.variables)), len(table))
         times = np.repeat(time, len(table.variables))
         return Readings(sensors, times, values.reshape(-1, 1), list(table.variables), (variable or VALUE,))
+    _check_single(table, combine_codes(site, time))
     return Readings(site, time, values, names, table.variables, row=table.numbered)
+
+
+def _check_single(table: Table, moment: Codes) -> None:
+    """Accept rows with times of their own, or that no column of few values separates.
+
+    Raises:
+        DataError: Such a column names sensors or variables, whose readings would be averaged.
+    """
+    again = len(moment) - len(np.unique(moment))
+    read = {part for name in (TIME, SITE) if name in table for part in table.titles[name].split("+")}
+    free = [(k, title) for k, title in table.cells.titled() if title and title not in read]
+    for k, title in free if again >= FEWEST and 10 * again > len(moment) else ():
+        codes, values = to_codes(to_text(table.cells.take([k])[0].take(pyarrow.array(table.rows))))
+        is_few = 1 < len(values) <= 4 * len(moment) / (len(moment) - again)
+        if is_few and len(np.unique(combine_codes(moment, codes))) == len(moment):
+            problem = f"separates {again:,} readings from others of the same time, which would be averaged"
+            choice = f"--where {quoted(f'{title}={values[0]}')}" if SITE in table else f"--column site={quoted(title)}"
+            remedy = f"say {choice}, or --ignore {quoted(title)} to average them"
+            raise table.cells.header_error(f"{problem}; {remedy}", escape(title))
 
 
 def to_seconds(table: Table, name: str) -> Ints:
