@@ -64,6 +64,9 @@ class DoorLimits:
         default=64, metadata={"unit": "MB/s", "about": "bytes of a key beyond a message; read no faster"}
     )
     hello: float = field(default=10.0, metadata={"unit": "s", "about": "TLS handshake, and again first frame"})
+    handshakes: int = field(
+        default=20, metadata={"unit": "", "about": "an address's connections without a call; 3 s later it has no more"}
+    )
     body: float = field(default=60.0, metadata={"unit": "s", "about": "chunks of a reply, besides those of the pace"})
     pace_kb: int = field(default=64, metadata={"unit": "KiB/s", "about": "slowest body beyond that time"})
     silence: float = field(default=15.0, metadata={"unit": "s", "about": "time without a frame that ends a stream"})
@@ -97,7 +100,7 @@ class DoorLimits:
         """Yield a line for each limit: name, value, unit and meaning."""
         for one in fields(self):
             value = f"{getattr(self, one.name):g} {one.metadata['unit']}".rstrip()
-            yield f"{one.name:<12}{value:<10}{one.metadata['about']}"
+            yield f"{one.name:<14}{value:<10}{one.metadata['about']}"
 
 
 @dataclass
