@@ -42,7 +42,7 @@ MOST_VARIABLE = "FEDLOOM_MOST_UPLOAD"
 class DoorLimits:
     """Limits of a door, and of a client towards its server.
 
-    Each field has its unit and its meaning as metadata, which `fedloom serve --limits` prints.
+    Each field has its unit and its meaning as metadata, which `fedloom serve --limits` and the page of the wire print.
     """
 
     message_mb: int = field(
@@ -96,11 +96,11 @@ class DoorLimits:
             ("grpc.keepalive_permit_without_calls", 1),
         ]
 
-    def lines(self) -> Iterator[str]:
-        """Yield a line for each limit: name, value, unit and meaning."""
+    def rows(self) -> Iterator[tuple[str, str, str]]:
+        """Yield name, value with its unit, and meaning of each limit."""
         for one in fields(self):
             value = f"{getattr(self, one.name):g} {one.metadata['unit']}".rstrip()
-            yield f"{one.name:<14}{value:<10}{one.metadata['about']}"
+            yield one.name, value, one.metadata["about"]
 
 
 @dataclass
