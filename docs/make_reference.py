@@ -18,6 +18,7 @@ import typer
 
 from common.arrays import Arrays
 from common.config.reference import field_texts, option_references
+from common.door.frames import DoorLimits
 from common.wire import messages
 from common.wire.encodings import BLOCK, CODES, SCALES
 from deploy.cli.app import app
@@ -128,6 +129,9 @@ def wire() -> Iterator[str]:
     )
     yield "## Encoding and limits"
     yield _table(("limit", "value"), _limits())
+    yield "## Limits of the door"
+    yield "`fedloom serve --limits` prints them. They hold for each client, and at a client for its server where they say so."
+    yield _table(("limit", "value", "of what"), DoorLimits().rows())
     for kind in kinds:
         yield f"## {kind.__name__}"
         yield _summary(kind)
@@ -138,7 +142,7 @@ def _limits() -> list[tuple[str, str]]:
     return [
         ("record", "one ConfigRecord named `fedloom`; all arrays of a message are one safetensors blob in it"),
         ("types of arrays", "booleans, integers, floats"),
-        ("size of a message", "no limit on gRPC calls (`client/node/flower.py`); Flower sends a message in chunks"),
+        ("size of a message", "at the door at most what its run's model needs; see below"),
         ("shape and type of an update", "those of the model that was sent, once decoded; finite values only"),
         ("`federation.encoding=float16`", "arrays of float32 are sent as float16"),
         (

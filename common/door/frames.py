@@ -42,7 +42,7 @@ MOST_VARIABLE = "FEDLOOM_MOST_UPLOAD"
 class DoorLimits:
     """Limits of a door, and of a client towards its server.
 
-    Each field has its unit and its meaning as metadata, which `fedloom serve --limits` prints.
+    Each field has its unit and its meaning as metadata, which `fedloom serve --limits` and the page of the wire print.
     """
 
     message_mb: int = field(
@@ -64,6 +64,9 @@ class DoorLimits:
         default=64, metadata={"unit": "MB/s", "about": "bytes of a key beyond a message; read no faster"}
     )
     hello: float = field(default=10.0, metadata={"unit": "s", "about": "TLS handshake, and again first frame"})
+    handshakes: int = field(
+        default=20, metadata={"unit": "", "about": "an address's connections without a call; 3 s later it has no more"}
+    )
     body: float = field(default=60.0, metadata={"unit": "s", "about": "chunks of a reply, besides those of the pace"})
     pace_kb: int = field(default=64, metadata={"unit": "KiB/s", "about": "slowest body beyond that time"})
     silence: float = field(default=15.0, metadata={"unit": "s", "about": "time without a frame that ends a stream"})
@@ -93,11 +96,11 @@ class DoorLimits:
             ("grpc.keepalive_permit_without_calls", 1),
         ]
 
-    def lines(self) -> Iterator[str]:
-        """Yield a line for each limit: name, value, unit and meaning."""
+    def rows(self) -> Iterator[tuple[str, str, str]]:
+        """Yield name, value with its unit, and meaning of each limit."""
         for one in fields(self):
             value = f"{getattr(self, one.name):g} {one.metadata['unit']}".rstrip()
-            yield f"{one.name:<12}{value:<10}{one.metadata['about']}"
+            yield one.name, value, one.metadata["about"]
 
 
 @dataclass

@@ -11,6 +11,7 @@ def main() -> None:
 
     close_to_others()
     os.environ.setdefault("OMP_NUM_THREADS", "1")  # BLAS reads it at its import; the matrices are small
+    os.environ.setdefault("GRPC_VERBOSITY", "ERROR")  # gRPC reads it at its import, also in a fork server
     try:
         app(prog_name="fedloom")
     except Exception as error:

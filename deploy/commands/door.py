@@ -21,9 +21,6 @@ def door(
     them. It creates its key and prints the command by which the server's owner admits it, for the host name or address that
     clients use. `fedloom nodes revoke` ends it. SIGTERM and Ctrl-C close it, and its clients wait until it is back.
     """
-    import os
-
-    os.environ.setdefault("GRPC_VERBOSITY", "ERROR")  # else each failed handshake of a stranger is a line of the log
     from client.node.failures import Server
     from common.node_names import to_word
     from deploy.cli.output import note

@@ -22,8 +22,8 @@ def _print_limits(asked: bool) -> None:
         return
     from common.door.frames import DoorLimits
 
-    for line in DoorLimits().lines():
-        typer.echo(line)
+    for name, value, about in DoorLimits().rows():
+        typer.echo(f"{name:<14}{value:<10}{about}")
     raise typer.Exit
 
 

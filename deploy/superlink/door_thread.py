@@ -141,7 +141,8 @@ class DoorThread:
 
     async def _serve(self) -> None:
         door = Door(self._node, self._limits, self._admission)
-        strangers, doors = Strangers(self._refusals), Doors(self._nodes, self._limits.streams, self._refusals)
+        strangers = Strangers(self._refusals, self._limits.handshakes)
+        doors = Doors(self._nodes, self._limits.streams, self._refusals)
         calls, credentials = {SERVE: doors.accepting(door.serve)}, None
         if self._issuer:
             calls[ADMIT] = doors.accepting(self._admission.admit)
@@ -177,6 +178,7 @@ async def listening(
         *limits.channel_options(),
         ("grpc.max_concurrent_streams", streams),
         ("grpc.server_handshake_timeout_ms", round(1000 * limits.hello)),
+        ("grpc.max_connection_idle_ms", round(1000 * limits.hello)),
         ("grpc.http2.min_ping_interval_without_data_ms", round(500 * limits.keepalive)),
         ("grpc.so_reuseport", 0),
     ]

@@ -49,7 +49,7 @@ class FarDoor:
 
     def __init__(self, server: Server, limits: DoorLimits) -> None:
         self._server, self._limits, self._leaves = server, limits, threading.Event()
-        self._strangers = Strangers(Refusals(log.warning))
+        self._strangers = Strangers(Refusals(log.warning), limits.handshakes)
 
     async def run(self, address: str, on_open: Callable[[int], object]) -> None:
         """Serve clients at an address once the server admits this door; `on_open` gets the port.

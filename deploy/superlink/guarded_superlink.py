@@ -435,7 +435,6 @@ def main() -> None:
     limits = read_limits()
     _, most = resource.getrlimit(resource.RLIMIT_NOFILE)
     resource.setrlimit(resource.RLIMIT_NOFILE, (most, most))  # a stranger's connections must not use them up
-    os.environ.setdefault("GRPC_VERBOSITY", "ERROR")  # else each failed handshake of a stranger is a line of the log
     logging.getLogger("uvicorn.access").addFilter(lambda record: ORDERS not in record.getMessage())  # several a second
     os.environ["FORWARDED_ALLOW_IPS"] = ""  # otherwise a header of the request could name another peer
     middleware: tuple[Middleware, ...] = (Middleware(Orders),)

@@ -435,6 +435,44 @@ def test_connections_without_a_handshake_are_closed_and_disturb_nobody(home: Doo
         honest.close()
 
 
+def test_an_address_holds_few_connections_without_a_call_and_others_are_unaffected(
+    home: DoorHome, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Those of a client whose call has begun stay, also at the same address."""
+    monkeypatch.setattr(strangers, "GRACE_SECONDS", 0.2)
+    monkeypatch.setattr(strangers, "LOOK_SECONDS", 0.1)
+    with open_door(home.at, hello=SECONDS, handshakes=3) as door:
+        honest = Raw(door, home, home.make_key("same-address"))
+        node, port = honest.hello(), int(door.address.rpartition(":")[2])
+        many = [_connect(port, "127.0.0.1") for _ in range(20)]
+        beside = _connect(port, attacks.STRANGER)
+        wait_until(lambda: [*map(attacks.is_open, many)].count(True) == 3)
+        held = [*filter(attacks.is_open, many), beside]
+        further = _connect(port, "127.0.0.1")
+        wait_until(lambda: not attacks.is_open(further))
+        assert all(map(attacks.is_open, held))
+        send(door, honest, node, 1000)
+        wait_until(lambda: len(door.answers) == 1)
+        honest.close()
+        for one in (*many, beside, further):
+            one.close()
+
+
+def _connect(port: int, host: str) -> socket.socket:
+    return socket.create_connection(("127.0.0.1", port), SECONDS, (host, 0))
+
+
+def test_a_connection_of_a_newcomer_without_a_call_is_closed(home: DoorHome, tmp_path: Path) -> None:
+    """It has ended its handshake, and sends what keeps a connection open."""
+    make_node_key(key := tmp_path / "stranger.key")
+    with open_door(home.at, hello=0.5) as door:
+        target = Target(int(door.address.rpartition(":")[2]), home.folder / "ca.pem", key)
+        with target.encrypt() as silent:
+            time.sleep(0.2)
+            assert attacks.is_open(silent)
+            wait_until(lambda: not attacks.is_open(silent), 3.0)
+
+
 def test_the_second_client_with_a_key_replaces_the_first(
     door: FakeNode, home: DoorHome, connect: Callable[..., Raw]
 ) -> None:

@@ -3,11 +3,14 @@
 from pathlib import Path
 
 import pytest
+from typer.testing import CliRunner
 
 from common.errors import ConfigError
+from deploy.cli.app import app
 from deploy.cli.options import RunRequest
 from deploy.commands.serve import start_or_continue
 from tests.support.run_folders import MakeRun
+from tests.system.desk import ROOT
 
 HOME = Path("home")
 REQUEST = RunRequest(run_id="r1", rounds=3, seed=5)
@@ -36,3 +39,13 @@ def test_an_unfinished_run_is_continued(
 def test_a_name_is_needed(here: Path, request_: RunRequest) -> None:
     with pytest.raises(ConfigError, match="--resume-if-there needs --run-id NAME, and no --resume"):
         start_or_continue(request_, HOME)
+
+
+def test_the_limits_of_the_door_are_printed_as_the_page_of_the_wire_has_them() -> None:
+    printed = [line.split(maxsplit=1) for line in CliRunner().invoke(app, ["serve", "--limits"]).stdout.splitlines()]
+    page = (ROOT / "docs/reference/wire.md").read_text("utf-8").partition("## Limits of the door")[2]
+    rows = [line.strip("| ").split(" | ") for line in page.partition("\n## ")[0].splitlines() if line.startswith("| ")]
+    assert [[name, " ".join(rest.split())] for name, rest in printed] == [
+        [name, " ".join(f"{value} {about}".split())] for name, value, about in rows[2:]
+    ]
+    assert ["handshakes", "20"] in [row[:2] for row in rows]
