@@ -79,6 +79,7 @@ _CHECKS: dict[str, Callable[[ExpectedSum, SumTerms], bool]] = {
     "round": lambda expected, terms: terms.round == expected.round,
     "channel": lambda expected, terms: terms.channel == expected.channel,
     "roster": lambda expected, terms: terms.roster == expected.roster.digest,
+    "keys": lambda expected, terms: HelperRoster.of(terms).digest == terms.roster,
     "members": _has_members,
     "layout": lambda expected, terms: terms.layout == SumLayout.of(expected.template).blocks,
     "rho": lambda expected, terms: terms.rho == expected.rho,

@@ -24,13 +24,14 @@ from common.files import sync_folder
 from common.privacy.options import Unit
 from deploy.simulation.clients import SharedStore, open_sessions
 from deploy.simulation.grid import InProcessGrid, SimulationEngine
-from deploy.simulation.helpers import HELPERS, go_back, open_helpers
+from deploy.simulation.helpers import HELPERS, make_helpers
 from server.record.folder import RunDirectory
 from server.record.journal import restore
 from server.record.result import Result
 from server.record.rewind import replay_after
 from server.round.state import RunState
 from server.run import run
+from server.secure.store import SUMS, SumStore
 
 EVERY_ROUND_BYTES = 256 * 2**20
 """Size of the state up to which a snapshot follows every round."""
@@ -371,12 +372,10 @@ def simulate_measured(
     )
     note = _prepare(snapshots, folder, config, state)
     states, on_disk = folder.path / HELPERS, folder.path if state.on_disk else None
-    with (
-        open_helpers(config, noise_seed, states) as helpers,
-        InProcessGrid(
-            sessions, together, snapshots.ledgers.commit, helpers, snapshots.lengths, workers, on_disk, engine
-        ) as grid,
-    ):
+    helpers = make_helpers(config, noise_seed, states)
+    with InProcessGrid(
+        sessions, together, snapshots.ledgers.commit, helpers, snapshots.lengths, workers, on_disk, engine
+    ) as grid:
         snapshots.memories = grid.population.dump
         try:
             result = replace(run(grid, config, runs, on_round=snapshots.before_round), state=note)
@@ -397,7 +396,7 @@ def _prepare(snapshots: ClientSnapshots, folder: RunDirectory, config: RunConfig
     if not state.forget:
         done = snapshots.restore()
         after = done or -1  # the counts of round 0 precede the first snapshot
-        go_back(folder.path, config.run_id, after)
+        SumStore(folder.path / SUMS, config.run_id).clear_after(after)
         return ""
     has_ledgers = snapshots.forget()
     return f"restarted after round {newest.round}" + ("" if has_ledgers else ", with new privacy ledgers")

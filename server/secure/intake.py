@@ -75,7 +75,10 @@ class SecureIntake(Intake):
 
     def is_pending(self, number: int) -> bool:
         """Return True if the sums of the round are still to be opened, or are lost."""
-        return self._sums.is_renewed or all(self._fixed(number))
+        if all(self._fixed(number)):
+            return True
+        self._sums.renew(number, *self._channels)
+        return self._sums.is_renewed
 
     def has_final(self, number: int) -> bool:
         """Return True if the clients of one of the round's sums are final, and it is still to be opened."""
@@ -95,6 +98,9 @@ class SecureIntake(Intake):
         release = noised if privacy.unit == "client" else Release()
         self._groups = self._sums.assign(at.number, clients)
         self.terms = [self._sums.terms(at.number, channel, blocks, most, release) for channel in self._channels]
+        if self._sums.is_renewed:
+            self.paying = []
+            return {}
         members = [[name for name in clients if self._groups[name] == g] for g in range(len(self.terms))]
         admitted = (self._sums.admit(*one) for one in zip(self.terms, members, strict=True))
         self.paying = sorted(chain.from_iterable(admitted))

@@ -23,7 +23,7 @@ from common.tasks.registry import read_vocabulary
 from common.tasks.vocabulary import entry_text
 from deploy.simulation.clients import open_sessions
 from deploy.simulation.grid import InProcessGrid, simulate_clients
-from deploy.simulation.helpers import open_helpers
+from deploy.simulation.helpers import make_helpers
 from server.record.folder import RunDirectory
 from server.run import run
 from tests.support.hubs import NodeGrid, direct
@@ -110,12 +110,12 @@ def test_a_run_that_is_killed_while_it_finds_names_goes_on(
         return real(self, total, least)
 
     monkeypatch.setattr(NameSum, real.__name__, killed)
-    with open_helpers(config) as helpers:
-        with pytest.raises(KeyboardInterrupt), InProcessGrid(open_sessions(shops)[0], 0, helpers=helpers) as grid:
-            run(grid, config, tmp_path)
-        assert not RunDirectory(tmp_path, "toy").has_catalogue
-        with InProcessGrid(open_sessions(shops)[0], 0, helpers=helpers) as grid:
-            result = run(grid, config.model_copy(update={"resume": True}), tmp_path)
+    helpers = make_helpers(config)
+    with pytest.raises(KeyboardInterrupt), InProcessGrid(open_sessions(shops)[0], 0, helpers=helpers) as grid:
+        run(grid, config, tmp_path)
+    assert not RunDirectory(tmp_path, "toy").has_catalogue
+    with InProcessGrid(open_sessions(shops)[0], 0, helpers=helpers) as grid:
+        result = run(grid, config.model_copy(update={"resume": True}), tmp_path)
     assert (result.status, items_of(tmp_path)) == ("completed", COMMON)
 
 
@@ -206,7 +206,7 @@ def test_noise_on_names_is_charged_and_hides_those_of_one_client(
         clients.append(read_all("sessions", str(tmp_path / "c.csv")))
     sessions, _ = open_sessions(clients)
     config = configured(**NOISED)
-    with open_helpers(config) as helpers, InProcessGrid(sessions, 0, helpers=helpers) as grid:
+    with InProcessGrid(sessions, 0, helpers=make_helpers(config)) as grid:
         result = run(grid, config, tmp_path)
     assert (result.status, items_of(tmp_path)) == ("completed", ["rake", "tea"])
     ledger = sessions[1].releaser.budget.ledger(config.privacy)
