@@ -139,7 +139,7 @@ class SumTerms:
     most: int
     """Maximum number of clients in the sum."""
     min_sum: int
-    """Minimum number of clients in the sum."""
+    """Minimum number of clients in the sum, each of another owner as far as names state owners."""
     layout: tuple[tuple[str, int], ...]
     """Names and sizes of the vector's blocks, in their order."""
     roster: str

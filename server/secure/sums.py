@@ -12,6 +12,7 @@ from common.arrays import Array, Arrays, Floats, add_prefix, group
 from common.config.run import RunConfig
 from common.contribution import Contribution
 from common.errors import ConfigError, QuorumError, RefusedError, WireError
+from common.node_names import owner_of
 from common.privacy.vectors import Sign, from_vector, to_vector
 from common.secure.cards import HelperRoster
 from common.secure.layout import CLUSTER, WEIGHT, SumLayout, mark, update_clip
@@ -20,6 +21,7 @@ from common.secure.members import MemberList
 from common.secure.norms import commitment, holds, proof_size, share_size
 from common.secure.quantisation import LARGEST, centre, decode, fixed_scale, integer_clip, noise_scale
 from common.secure.terms import EXACT_BITS, MOST_CLIENTS, NOISED_BITS, SumTerms
+from common.text import count
 from common.wire.messages import OPEN, PREPARE, OpenReply, OpenRequest, Payload, PrepareReply, PrepareRequest, SumReply
 from server.aggregation.replies import Load
 from server.record.events import Sum
@@ -178,7 +180,7 @@ class Opening:
             QuorumError: Fewer clients than a sum needs, or a helper does not answer.
             SumLostError: A helper refuses.
         """
-        self._require(len(uploads), failed)
+        self._require(uploads, failed)
         rejected, chosen = dict[str, str](), dict[str, Upload]()
         total: Unsigned = np.zeros(self.terms.size, MASKED)
         names = sorted(uploads)
@@ -193,7 +195,7 @@ class Opening:
                     total += masked
                 else:
                     rejected[name] = "its proof fails: the vector is longer than the terms allow"
-        self._require(len(chosen), {**failed, **rejected})
+        self._require(chosen, {**failed, **rejected})
         boxes = {name: upload.boxes for name, upload in chosen.items()}
         steps = {name: upload.steps for name, upload in chosen.items() if upload.steps}
         proofs = [] if self.terms.has_noise else [upload.proof for upload in chosen.values()]
@@ -307,12 +309,11 @@ class Opening:
             return int(clients * LARGEST * fixed_scale(self.terms.most))
         return clients * self.terms.bound + DEVIATIONS * len(self._roster.cards) * self.terms.noise
 
-    def _require(self, usable: int, rejected: Mapping[str, str]) -> None:
-        if usable < self.terms.min_sum:
+    def _require(self, usable: Iterable[str], rejected: Mapping[str, str]) -> None:
+        if (owners := len({*map(owner_of, usable)})) < self.terms.min_sum:
             reasons = "".join(f"; {name}: {reason}" for name, reason in sorted(rejected.items()))
-            raise TooFewUploadsError(
-                f"round {self.terms.round}: {usable} usable uploads, {self.terms.min_sum} needed for a sum{reasons}"
-            )
+            found = f"usable uploads of {count(owners, 'owner')}, {self.terms.min_sum} needed for a sum"
+            raise TooFewUploadsError(f"round {self.terms.round}: {found}{reasons}")
 
 
 NORM_SLACK = 1.1

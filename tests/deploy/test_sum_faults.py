@@ -94,7 +94,7 @@ def test_a_sum_of_too_few_clients_is_not_opened(tmp_path: Path) -> None:
     federation.grid.after = losing(TRAIN, [FIRST], times=99)
     opened: list[str] = []
     federation.grid.before = lambda message: opened.append(message.metadata.message_type)
-    with pytest.raises(QuorumError, match="2 usable uploads, 3 needed"):
+    with pytest.raises(QuorumError, match="usable uploads of 2 owners, 3 needed"):
         federation.run(summed(federation__wait=0.01, federation__deadline=0.2))
     assert not {PREPARE, OPEN} & set(opened)
 

@@ -16,6 +16,7 @@ from cryptography.hazmat.primitives.asymmetric.x25519 import X25519PrivateKey
 
 from common.arrays import Array
 from common.errors import RefusedError, WireError
+from common.node_names import owner_of
 from common.secure.cards import HelperRoster, NodeCard, make_card
 from common.secure.masking import CHECKS, SEED, box_context, total_mask, unseal
 from common.secure.members import SumMember, read_lines
@@ -250,8 +251,8 @@ class HelperService:
             raise RefusedError(f"round {terms.round} was prepared on other terms")
         if not set(names) <= prepared.seeds.keys():
             raise RefusedError(f"round {terms.round}: a client of the set was not prepared")
-        if len(names) < terms.min_sum:
-            raise RefusedError(f"{count(len(names), 'client')} in the sum; its terms require {terms.min_sum}")
+        if (owners := len({*map(owner_of, names)})) < terms.min_sum:
+            raise RefusedError(f"clients of {count(owners, 'owner')} in the sum; its terms require {terms.min_sum}")
         members = digest([terms.digest, [[name, prepared.boxes[name]] for name in names]])
         key = self.state.enter(terms, members, lambda: self._noise_key(terms))
         opened = _noised_sum(terms, [prepared.seeds[name] for name in names], key)

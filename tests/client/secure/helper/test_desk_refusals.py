@@ -9,6 +9,7 @@ from common.errors import FedloomError, RefusedError, WireError
 from common.secure.terms import SumTerms
 from common.wire.messages import HelperRequest, OpenRequest, PrepareRequest
 from tests.support.desks import LINES, Helpers, Upload, open_sum, prepare
+from tests.support.helpers import members
 
 
 def vectors(number: int) -> list[Ints]:
@@ -97,7 +98,7 @@ def refused(room: Helpers, change: str) -> None:
 @pytest.mark.parametrize(
     ("change", "kind", "reason"),
     [
-        ("too few", RefusedError, "2 clients in the sum; its terms require 3"),
+        ("too few", RefusedError, "clients of 2 owners in the sum; its terms require 3"),
         ("too many", WireError, "its terms allow 3"),
         ("not prepared", RefusedError, "not prepared"),
         ("twice", WireError, "repeated"),
@@ -118,3 +119,18 @@ def test_a_bad_request_is_refused_and_nothing_is_noted(change: str, kind: type[F
     with pytest.raises(kind, match=reason):
         refused(room, change)
     assert room.desks[0].state.find_keys(room.terms()).sums == {}
+
+
+OWNED = ("a@ann", "b@ann", "c@bob")
+
+
+def test_an_owner_of_several_clients_counts_once_for_a_helper() -> None:
+    room = Helpers()
+    shown = members(*OWNED)
+    about = room.terms(min_sum=3, members=shown.digest)
+    uploads = [Upload(name, vector, about, room.roster) for name, vector in zip(OWNED, vectors(3), strict=True)]
+    lines = [one.line for one in shown.members]
+    boxes, bound = [one.sealed[0] for one in uploads], [one.commitment for one in uploads]
+    assert room.desks[0].prepare(PrepareRequest(about.to_json(), [*OWNED], boxes, lines, bound)).bad == []
+    with pytest.raises(RefusedError, match="clients of 2 owners in the sum; its terms require 3"):
+        open_sum(room.desks[0], about, uploads)
