@@ -14,7 +14,7 @@ from common.config.run import RunConfig
 from common.config.secure_sums import FEWEST_GROUPS
 from common.contribution import GRADIENT, MAGNITUDE, UPDATE, Contribution, Member
 from common.errors import ConfigError, WireError
-from common.secure.layout import WEIGHT, SumLayout, to_clusters
+from common.secure.layout import ROUNDED, WEIGHT, SumLayout, to_clusters
 from common.secure.terms import SumTerms
 from common.wire.codec import decode
 from common.wire.messages import LOCAL, TrainReply
@@ -262,11 +262,11 @@ def _means(at: RoundContext, total: Total, blocks: Arrays) -> Arrays:
     """Return the means over the clients of a sum, by block.
 
     Raises:
-        SumLostError: The clients' weights sum to zero or less.
+        SumLostError: The clients' weights sum to zero or less, or to more than one for each.
     """
-    weight = float(len(total.clients))
+    weight = most = float(len(total.clients))
     if WEIGHT in blocks:
         weight = float(SumLayout.of(blocks).arrays(total.vector, blocks)[WEIGHT].item())
-        if not weight > 0:
-            raise SumLostError(f"round {at.number}: the clients' weights sum to {weight:g}")
+        if not 0 < weight <= most * ROUNDED:
+            raise SumLostError(f"round {at.number}: the weights of {most:.0f} clients sum to {weight:g}")
     return SumLayout.of(blocks).arrays(bounded(total.vector / weight, total.longest), blocks)

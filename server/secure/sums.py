@@ -15,7 +15,7 @@ from common.errors import ConfigError, QuorumError, RefusedError, WireError
 from common.node_names import owner_of
 from common.privacy.vectors import Sign, from_vector, to_vector
 from common.secure.cards import HelperRoster
-from common.secure.layout import CLUSTER, WEIGHT, SumLayout, mark, update_clip
+from common.secure.layout import CLUSTER, ROUNDED, WEIGHT, SumLayout, mark, update_clip
 from common.secure.masking import BOX, CHECKS, MASKED, Unsigned, check_sums
 from common.secure.members import MemberList
 from common.secure.norms import commitment, holds, proof_size, share_size
@@ -575,13 +575,13 @@ class ClusterSums:
         return cls(sizes, arrays.get(WEIGHT, sizes), updates, update_clip(clip), total.spread)
 
     def means(self, smallest: int) -> Arrays:
-        """Return `update/j/name`, the mean update of each cluster j of at least `smallest` clients.
+        """Return `update/j/name`, the mean update of each cluster j of `smallest` clients or more.
 
         With noise its norm is at most that of an update and of the noise on it.
         """
         means: Arrays = {}
         for j, update in enumerate(self.updates):
-            if self.sizes[j] >= smallest and self.weights[j] > 0:
+            if self.sizes[j] >= smallest and 0 < self.weights[j] <= self.sizes[j] * ROUNDED:
                 mean = to_vector(update) / self.weights[j]
                 noise = NORM_SLACK * self.spread * math.sqrt(mean.size) / self.weights[j]
                 mean = bounded(mean, self.clip + noise if self.clip else math.inf)
