@@ -16,11 +16,13 @@ from common.contribution import GRADIENT, MAGNITUDE, UPDATE, Contribution, Membe
 from common.errors import ConfigError, WireError
 from common.secure.layout import ROUNDED, WEIGHT, SumLayout, to_clusters
 from common.secure.terms import SumTerms
+from common.tasks.registry import closed_form_of
 from common.wire.codec import decode
 from common.wire.messages import LOCAL, TrainReply
 from server.aggregation.replies import Reply
 from server.clients.enrolment import Enrolment
 from server.exchange.grid import content_of
+from server.round.checks import check_entries
 from server.round.intake import Intake, Intaken, Taken, split_messages, take_reply
 from server.round.method import Method, RoundContext
 from server.round.spool import Spool
@@ -231,6 +233,8 @@ class SecureIntake(Intake):
             )
         else:
             means = _means(at, total, blocks)
+        if capabilities.closed_form and at.config.privacy.unit == "none":
+            self._check_statistics(at, group("update", means), total.clients)
         configured = at.config.method_options.steps(LOCAL) if capabilities.per_step else 1
         result = Contribution(per_step=capabilities.per_step)
         members = [Member(name, steps=total.steps.get(name, 1)) for name in total.clients]
@@ -241,6 +245,19 @@ class SecureIntake(Intake):
                 result.add_sums(kind, {name: a.astype(np.float64) * factor for name, a in arrays.items()})
         result.record(members)
         return result
+
+    def _check_statistics(self, at: RoundContext, means: Arrays, names: Sequence[str]) -> None:
+        """Check that the data of clients can give these means of statistics.
+
+        Raises:
+            SumLostError: A number is out of its range; masks hide whose.
+        """
+        entries, roster = closed_form_of(at.config.task).entries, self._enrolment.roster.clients.values()
+        records = sum(client.examples for client in roster if client.name in {*names})
+        try:
+            check_entries({n: a * float(len(names)) for n, a in means.items()}, entries, records, len(names))
+        except WireError as error:
+            raise SumLostError(f"round {at.number}: {error}") from None
 
 
 def check_plain(at: RoundContext, reply: TrainReply) -> None:

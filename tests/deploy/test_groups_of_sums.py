@@ -107,7 +107,7 @@ def test_weights_of_a_liar_cost_its_group_alone(lie: int, tmp_path: Path) -> Non
         if message.metadata.message_type == TRAIN and message.metadata.src_node_id == LIAR:
             reply = decode(TrainReply, message.content)
             reply.masked["sum"] = reply.masked["sum"].copy()
-            reply.masked["sum"][-1] += np.int64(lie << 32).view(np.uint64)
+            reply.masked["sum"][-1:] += np.array([lie << 32]).view(np.uint64)
             message.content = encode(reply)
         return message
 
