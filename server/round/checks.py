@@ -193,7 +193,7 @@ def accept_reply(
 
 
 def check_entries(statistics: Arrays, entries: Mapping[str, Entries], records: int, clients: int = 1) -> None:
-    """Check that honest data can give the statistics of a client, or the sum of several with these records.
+    """Check that honest data can give the statistics of a client, or the sum of several.
 
     Raises:
         WireError: A number is out of its range.

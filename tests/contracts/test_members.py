@@ -23,7 +23,7 @@ from common.wire.messages import MEMBERS, TRAIN, MembersRequest, PrepareRequest,
 from server.secure.store import SUMS, SumStore
 from tests.support.desks import CLIENTS, LINES, Helpers, Upload, open_sum, prepare
 from tests.support.helpers import EXACT, card, cards_of, members, node_keys, roster, terms
-from tests.support.mutations import mutated
+from tests.support.mutations import TIMES, mutated
 from tests.support.sum_runs import SumFederation, summed
 from tests.support.summing import CHECK, Summing
 
@@ -140,7 +140,7 @@ def test_a_list_covers_what_it_was() -> None:
 
 def test_mutated_cards_and_lines_are_typed_errors() -> None:
     chance, cards = random.Random(3), cards_of("ann", "bob")
-    for _ in range(400):
+    for _ in range(400 * TIMES):
         changed, lines = mutated(chance, cards), mutated(chance, LINES[:3])
         for read, text in ((lambda text: read_members(text, "toy"), changed), (read_lines, lines)):
             try:

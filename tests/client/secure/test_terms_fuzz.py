@@ -11,7 +11,7 @@ from client.privacy.transforms import Released
 from common.errors import FedloomError
 from common.secure.terms import SumTerms, canonical
 from tests.client.secure.test_training_sums import RHO, exact_blocks, summed
-from tests.support.mutations import mutated
+from tests.support.mutations import TIMES, mutated
 from tests.support.summing import Summing
 
 
@@ -27,7 +27,7 @@ def test_mutated_terms_ask_for_no_less_noise_and_cost_no_more(monkeypatch: pytes
 
     monkeypatch.setattr("client.session.train", train)
     content = json.loads(good.terms)
-    for _ in range(2_000):  # half of them are of one field
+    for _ in range(2_000 * TIMES):  # half of them are of one field
         text, field = mutated(chance, good.terms), chance.choice([*content])
         if chance.random() < 0.5:
             text = canonical({**content, field: mutated(chance, content[field])}).decode()
