@@ -14,6 +14,7 @@ from client.secure.helper.helper_service import HelperService
 from common.config.run import RunConfig
 from common.node_names import fresh_node_key
 from common.secure.terms import SumTerms
+from server.secure.store import SUMS, SumStore
 
 Helper = Callable[[Message], Message]
 """Answer of a helper to a message."""
@@ -33,6 +34,14 @@ def make_helpers(config: RunConfig, noise_seed: int | None = None, folder: Path 
     number = config.secure_sums.helpers if config.privacy.trust == "helpers" else 0
     names = [f"helper-{k}" for k in range(1, number + 1)]
     return [partial(answer, _make_helper(name, noise_seed, folder and folder / name)) for name in names]
+
+
+def go_back(folder: Path, run: str, after: int) -> None:
+    """Forget the server's sums of rounds after this one, which helpers without memory of them open again.
+
+    Clients that train a round again mask the same numbers anew; with noise, they send their replies again as they were.
+    """
+    SumStore(folder / SUMS, run).clear_after(after)
 
 
 def _make_helper(name: str, noise_seed: int | None, folder: Path | None) -> HelperService:

@@ -24,14 +24,13 @@ from common.files import sync_folder
 from common.privacy.options import Unit
 from deploy.simulation.clients import SharedStore, open_sessions
 from deploy.simulation.grid import InProcessGrid, SimulationEngine
-from deploy.simulation.helpers import HELPERS, make_helpers
+from deploy.simulation.helpers import HELPERS, go_back, make_helpers
 from server.record.folder import RunDirectory
 from server.record.journal import restore
 from server.record.result import Result
 from server.record.rewind import replay_after
 from server.round.state import RunState
 from server.run import run
-from server.secure.store import SUMS, SumStore
 
 EVERY_ROUND_BYTES = 256 * 2**20
 """Size of the state up to which a snapshot follows every round."""
@@ -396,7 +395,7 @@ def _prepare(snapshots: ClientSnapshots, folder: RunDirectory, config: RunConfig
     if not state.forget:
         done = snapshots.restore()
         after = done or -1  # the counts of round 0 precede the first snapshot
-        SumStore(folder.path / SUMS, config.run_id).clear_after(after)
+        go_back(folder.path, config.run_id, after)
         return ""
     has_ledgers = snapshots.forget()
     return f"restarted after round {newest.round}" + ("" if has_ledgers else ", with new privacy ledgers")

@@ -252,8 +252,8 @@ class SecureIntake(Intake):
         Raises:
             SumLostError: A number is out of its range; masks hide whose.
         """
-        entries, roster = closed_form_of(at.config.task).entries, self._enrolment.roster.clients.values()
-        records = sum(client.examples for client in roster if client.name in {*names})
+        entries, chosen = closed_form_of(at.config.task).entries, {*names}
+        records = sum(one.examples for one in self._enrolment.roster.clients.values() if one.name in chosen)
         try:
             check_entries({n: a * float(len(names)) for n, a in means.items()}, entries, records, len(names))
         except WireError as error:

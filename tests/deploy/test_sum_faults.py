@@ -177,19 +177,3 @@ def test_a_node_whose_card_is_not_valid_does_not_help(card: str, tmp_path: Path)
     federation.grid.after = forge
     with pytest.raises(QuorumError, match="1 helper online, 2 required"):
         federation.run(summed(**{"secure-sums__wait": 0.05}))
-
-
-def test_a_helper_that_refuses_is_named_and_loses_the_round(tmp_path: Path) -> None:
-    federation, config = SumFederation(tmp_path), summed(rounds=2)
-    opened: list[Message] = []
-
-    def end(message: Message) -> None:
-        if message.metadata.message_type == OPEN and not opened:
-            opened.append(message)
-            federation.desks[1].state.end("toy")
-
-    federation.grid.before = end
-    federation.run(config)
-    lost = federation.sums()
-    assert [(one.round, one.clients) for one in lost] == [(1, 0), (2, 4)]
-    assert lost[0].lost == GONE.format(1)

@@ -3,11 +3,9 @@
 import logging
 
 import pytest
-from cryptography.hazmat.primitives.asymmetric.x25519 import X25519PrivateKey
 
 from client.secure.helper.app import HelperObserver
 from client.secure.helper.helper_service import DAY, HOUR
-from common.secure.cards import NodeCard
 from tests.client.secure.helper.test_keys import Clock, filled
 
 
@@ -19,7 +17,7 @@ def test_keys_of_a_run_without_messages_are_deleted_within_an_hour(caplog: pytes
     observer.idle()
     clock.now += 2 * DAY - HOUR + 1
     observer.idle()
-    state.keys("toy", _no_keys)
+    state.keys("toy", pytest.fail)
     clock.now += 2 * DAY - HOUR
     observer.idle()
     assert caplog.messages == []
@@ -27,7 +25,3 @@ def test_keys_of_a_run_without_messages_are_deleted_within_an_hour(caplog: pytes
     observer.idle()
     assert caplog.messages == ["run 'toy': keys deleted after 2 days without a message"]
     assert state.forget(0) == []
-
-
-def _no_keys() -> tuple[X25519PrivateKey, NodeCard]:
-    raise AssertionError("the run has keys")
