@@ -106,7 +106,7 @@ class Session:
         if names is None:
             raise RefusedError("the run's configuration does not announce sums of names; set catalogue=federated")
         if names.helpers:
-            return upload_names(self._party(names.run), names, self.releaser, request)
+            return upload_names(self._party(names.run), names, self.releaser, self.store, request)
         return NamesReply(release_names(names, self.releaser, request))
 
     def members(self, request: MembersRequest) -> MembersReply:
@@ -162,7 +162,7 @@ class Session:
             self.store.write(run.run, MODEL, save({**request.model, **request.statics}))
         work = partial(self._evaluate, run, request, compares=shares_metrics and request.final)
         if masks:
-            return upload_metrics(self._party(run.run), run, self.releaser, request, work)
+            return upload_metrics(self._party(run.run), run, self.releaser, self.store, request, work)
         if shares_metrics:
             return work()
         run_or_zeros(work, lambda: empty)  # the shared model is adapted and stored in any case

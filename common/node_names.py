@@ -101,6 +101,8 @@ def from_pem(pem: bytes) -> NodeKey | None:
 FILE = "names.toml"
 NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}")
 """Form of a public name."""
+NODE_NAME = re.compile(rf"{NAME.pattern}(?:@{NAME.pattern})?")
+"""Form of the public name of a node, with the name of its owner behind an @ if that has several."""
 HOSTED_NAME = re.compile(rf"(?P<hub>{NAME.pattern})/{NAME.pattern}")
 """Form of the public name of a hub's client; it belongs to the key that the hub's name belongs to."""
 
@@ -137,7 +139,7 @@ def read_names(folder: Path) -> dict[str, NamedKey]:
     except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError, ValidationError) as error:
         raise ConfigError(f"{path} cannot be read ({str(error).splitlines()[0]}); correct or remove it") from None
     keys = [key.fingerprint for key in names.values()]
-    if wrong := next((name for name in names if not NAME.fullmatch(name)), None):
+    if wrong := next((name for name in names if not NODE_NAME.fullmatch(name)), None):
         raise ConfigError(f"{path} holds the invalid name {wrong[:80]!r}; use letters, digits, '.', '_' and '-'")
     if double := next((key for key in keys if keys.count(key) > 1), None):
         raise ConfigError(f"{path} gives key {double} two names; remove one of them")
@@ -161,13 +163,18 @@ def locked(folder: Path) -> Iterator[None]:
 
 
 def check_name(name: str) -> str:
-    """Return a public name that has the right form.
+    """Return a public name of a node that has the right form.
 
     Raises:
         ConfigError: It has another form.
     """
-    if not NAME.fullmatch(name):
+    if not NODE_NAME.fullmatch(name):
         raise ConfigError(
             f"invalid name {name[:80]!r}; use up to 64 letters, digits, '.', '_' and '-', starting with a letter or digit"
         )
     return name
+
+
+def owner_of(name: str) -> str:
+    """Return the owner that a client's name states, NAME@OWNER; without one the client is its own."""
+    return name.partition("@")[2] or name

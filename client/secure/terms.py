@@ -4,6 +4,7 @@ An owner pins the identities of helpers; a client accepts rosters that agree wit
 """
 
 import json
+from bisect import bisect_left
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -67,11 +68,12 @@ def _has_noise(expected: ExpectedSum, terms: SumTerms) -> bool:
 
 
 def _has_members(expected: ExpectedSum, terms: SumTerms) -> bool:
-    """Return True if the client was shown the members, and is one of enough by its own key."""
+    """Return True if the client was shown the members of enough owners, and is one by its own key."""
     party, members = expected.party, expected.party.members
     index = members.position(party.client)
     is_member = party.key.member(party.client, expected.run) in members.members[index : index + 1]
-    return is_member and terms.members in members.digests[max(expected.min_sum, index + 1) :]
+    enough = max(bisect_left(members.owners, expected.min_sum), index + 1)
+    return is_member and terms.members in members.digests[enough:]
 
 
 _CHECKS: dict[str, Callable[[ExpectedSum, SumTerms], bool]] = {
@@ -79,6 +81,7 @@ _CHECKS: dict[str, Callable[[ExpectedSum, SumTerms], bool]] = {
     "round": lambda expected, terms: terms.round == expected.round,
     "channel": lambda expected, terms: terms.channel == expected.channel,
     "roster": lambda expected, terms: terms.roster == expected.roster.digest,
+    "keys": lambda expected, terms: HelperRoster.of(terms).digest == terms.roster,
     "members": _has_members,
     "layout": lambda expected, terms: terms.layout == SumLayout.of(expected.template).blocks,
     "rho": lambda expected, terms: terms.rho == expected.rho,

@@ -30,7 +30,7 @@ from common.secure.masking import CHECKS, MASKED, SEED, box_context, check_sums,
 from common.secure.noise import DiscreteGaussian
 from common.secure.norms import commitment, mask_bounded
 from common.secure.quantisation import LARGEST, decode, exact_integers, quantise
-from common.secure.terms import SumTerms
+from common.secure.terms import SumTerms, digest
 from common.tasks.names import NameSum
 from common.tasks.registry import TASKS
 from common.tasks.summed_metrics import summed_metrics
@@ -50,14 +50,18 @@ class SumPart:
 
     party: Party
     terms: SumTerms
-    roster: HelperRoster
     template: Arrays
     cluster: int = 0
 
     @property
     def trust(self) -> str:
         """Trust of the release, for the ledger."""
-        return f"helpers:{self.roster.digest[:16]}"
+        return f"helpers:{self.terms.roster[:16]}"
+
+    @property
+    def roster(self) -> HelperRoster:
+        """Helpers with their keys of now."""
+        return HelperRoster.of(self.terms)
 
     def blocks(self, config: RunConfig, steps: int) -> "Blocks":
         """Return the select step of an update, as in `JoinedSum`."""
@@ -111,7 +115,7 @@ class SumPart:
 
     def _seal(self, seed: bytes, bound_by: bytes, number: int) -> str:
         terms, card = self.terms, self.roster.cards[number]
-        about = (terms.run, terms.round, terms.channel, self.party.client, card.name, terms.digest, self.roster.digest)
+        about = (terms.run, terms.round, terms.channel, self.party.client, card.name, terms.digest, terms.roster)
         context = box_context(*about)
         return seal(seed + self.party.key.sign(terms.run, context, seed + bound_by), card.raw_key, context)
 
@@ -222,9 +226,6 @@ class Blocks:
 TRAIN = "train"
 """Channel of the sum of updates."""
 
-GROUP = "sum-group"
-"""Document with the last round of a run with groups, and the channel of this client's sum in it."""
-
 
 def _roster(run: EnrolledRun | NamesRun) -> HelperRoster:
     """Return the helpers of a run's sums.
@@ -253,7 +254,7 @@ def join_training(
     expected = ExpectedSum(
         run=run.run,
         round=request.round,
-        channel=_channel(run, store, request),
+        channel=_channel(run, request),
         roster=_roster(run),
         min_sum=min_sum,
         template=Blocks(run.config, steps).of(update_of(zeros)).arrays,
@@ -262,46 +263,59 @@ def join_training(
         clip=privacy.clip * request.clip,
         sign=run.config.upload_sign if privacy.unit == "client" else "signed",
     )
-    return SumPart(party, expected.accept(request.terms), expected.roster, expected.template)
+    return SumPart(party, _accept(expected, request.terms, store), expected.template)
 
 
-def _channel(run: EnrolledRun, store: Store, request: TrainRequest) -> str:
-    """Return the channel of this client's sum; in runs with groups the first one of the round stands.
-
-    Two sums of one round with equal other clients would show the client's own vector.
-
-    Raises:
-        RefusedError: The client is in another group of the round.
-    """
+def _channel(run: EnrolledRun, request: TrainRequest) -> str:
+    """Return the channel of the request's terms; in runs with groups it is that of any group."""
     groups = run.config.secure_sums.groups
     if groups <= 1 or not request.terms:
         return TRAIN
     channel = SumTerms.from_json(request.terms).channel
-    if channel not in {f"{TRAIN}/{g}" for g in range(groups)}:
-        return f"{TRAIN}/0"  # the terms are then refused
-    number, _, before = (store.read(run.run, GROUP) or b"0 ").decode().partition(" ")
-    if int(number) == request.round and before != channel:
-        raise RefusedError(f"this client's sum of round {request.round} is {before}, not {channel}; nothing was sent")
-    store.write(run.run, GROUP, f"{request.round} {channel}".encode())
-    return channel
+    return channel if channel in {f"{TRAIN}/{g}" for g in range(groups)} else f"{TRAIN}/0"  # the terms are then refused
+
+
+def _accept(expected: ExpectedSum, text: str, store: Store) -> SumTerms:
+    """Return the terms of a request; the first channel and the first helpers' keys of a round stand.
+
+    Two sums of one round with equal other clients would show the client's own vector. A helper opens one, and after a new
+    start it opens none of an earlier key.
+
+    Raises:
+        WireError: The terms are malformed.
+        RefusedError: They are not those of this sum, or of another group, or of keys after those of the round.
+    """
+    terms = expected.accept(text)
+    kind, _, part = terms.channel.partition("/")
+    name, sealed = f"sum-{kind}{part if kind == 'names' else ''}", digest(HelperRoster.of(terms).keys)
+    number, channel, keys = (store.read(terms.run, name).decode() or f"-1 {terms.channel} {sealed}").split(" ")
+    if int(number) == terms.round and channel != terms.channel:
+        raise RefusedError(
+            f"this client's sum of round {terms.round} is {channel}, not {terms.channel}; nothing was sent"
+        )
+    if int(number) >= terms.round and keys != sealed:
+        raise RefusedError(f"a helper has another key than in this client's sum of round {number}; nothing was sent")
+    store.write(terms.run, name, f"{terms.round} {terms.channel} {sealed}".encode())
+    return terms
 
 
 def _release(
     expected: ExpectedSum,
     terms: str,
+    store: Store,
     releaser: Releaser,
     reserve: Callable[[], Reservation],
     work: Work,
 ) -> tuple[Released, str]:
     """Return a client's part of an accepted sum, and the head of its ledger; empty without noise."""
-    part = SumPart(expected.party, expected.accept(terms), expected.roster, expected.template)
+    part = SumPart(expected.party, _accept(expected, terms, store), expected.template)
     reservation = reserve() if expected.rho else None
     select = (ZerosOnFailure(lambda: Update(expected.template)),) if reservation else ()
     released = UpdateChain(select, ForSum(part, reservation, releaser.generator))(work)
     return released, reservation.head if reservation else ""
 
 
-def upload_names(party: Party, run: NamesRun, releaser: Releaser, request: NamesRequest) -> NamesReply:
+def upload_names(party: Party, run: NamesRun, releaser: Releaser, store: Store, request: NamesRequest) -> NamesReply:
     """Return a client's masked part of a sum of names.
 
     Raises:
@@ -319,7 +333,7 @@ def upload_names(party: Party, run: NamesRun, releaser: Releaser, request: Names
     def work() -> Update:
         return Update(sums.pack(names_part(run, sums)))
 
-    released, _ = _release(expected, request.terms, releaser, reserve, work)
+    released, _ = _release(expected, request.terms, store, releaser, reserve, work)
     return NamesReply({}, masked=released.masked, sealed=released.sealed)
 
 
@@ -331,7 +345,12 @@ Its numbers are those of evaluations, and 0 for the only one with noise.
 
 
 def upload_metrics(
-    party: Party, run: EnrolledRun, releaser: Releaser, request: EvaluateRequest, measure: Callable[[], EvaluateReply]
+    party: Party,
+    run: EnrolledRun,
+    releaser: Releaser,
+    store: Store,
+    request: EvaluateRequest,
+    measure: Callable[[], EvaluateReply],
 ) -> EvaluateReply:
     """Return a client's masked metrics.
 
@@ -361,5 +380,5 @@ def upload_metrics(
         reply = measure()
         return Update(metrics.pack(reply.metrics, reply.weights, reply.paired))
 
-    released, head = _release(expected, request.terms, releaser, reserve, values)
+    released, head = _release(expected, request.terms, store, releaser, reserve, values)
     return EvaluateReply(request.round, {}, {}, masked=released.masked, sealed=released.sealed, ledger=head)

@@ -3,7 +3,7 @@
 import base64
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass, fields, replace
-from functools import cached_property
+from functools import cached_property, lru_cache
 from itertools import pairwise
 from typing import Literal, get_args
 
@@ -16,7 +16,7 @@ from cryptography.hazmat.primitives.serialization import Encoding, PublicFormat,
 
 from common import node_names as node_keys
 from common.errors import WireError
-from common.secure.terms import canonical, digest, read_base64, read_object
+from common.secure.terms import SumTerms, canonical, digest, read_base64, read_object
 from common.text import printable
 
 FEWEST, MOST = 2, 5
@@ -44,7 +44,7 @@ class NodeCard:
     identity: str
     """Public P-384 node key: DER, base64."""
     key: str
-    """Public key of this run: raw, base64; X25519 of a helper, Ed25519 of a member."""
+    """Public key of this run: raw, base64; X25519 of a helper until it starts again, Ed25519 of a member."""
     serves: Serves
     """`only` a helper without data; `also` a helper that is a client of the run, too; `trains` a member."""
     signature: str = ""
@@ -128,32 +128,37 @@ class NodeCard:
 
 @dataclass(frozen=True)
 class HelperRoster:
-    """Cards of a run's helpers, in the order of their names."""
+    """Cards of a run's helpers, in the order of their names; a roster stays when a helper's key changes."""
 
     cards: tuple[NodeCard, ...]
 
     @classmethod
     def read(cls, texts: Sequence[str], run: str) -> "HelperRoster":
-        """Parse the cards of an invitation and check them.
+        """Parse cards and check them.
 
         Raises:
             WireError: A card is malformed, not signed by its identity, repeated, out of order, or of another run.
         """
-        if not FEWEST <= len(texts) <= MOST:
-            raise WireError(f"roster: {len(texts)} helpers; a run has {FEWEST} to {MOST}")
-        cards = tuple(NodeCard.from_json(text) for text in texts)
-        if any(card.run != run or card.serves == "trains" for card in cards):
-            raise WireError("roster: a card is of another run, or no helper's")
-        if any(left.name >= right.name for left, right in pairwise(cards)):
-            raise WireError("roster: names are repeated or not in ascending order")
-        if len({card.raw_key for card in cards}) < len(cards) or len({card.fingerprint for card in cards}) < len(cards):
-            raise WireError("roster: two helpers have the same key")
-        return cls(cards)
+        return _read_roster(tuple(texts), run)
+
+    @classmethod
+    def of(cls, terms: SumTerms) -> "HelperRoster":
+        """Return the helpers of a sum with the keys to which its masks are sealed.
+
+        Raises:
+            WireError: See `read`.
+        """
+        return _read_roster(terms.keys, terms.run)
+
+    @property
+    def keys(self) -> list[str]:
+        """Keys of the helpers, in base64."""
+        return [card.key for card in self.cards]
 
     @cached_property
     def digest(self) -> str:
-        """SHA-256 of the cards in canonical JSON, in hexadecimal."""
-        return digest([asdict(card) for card in self.cards])
+        """SHA-256 of the cards without keys and signatures in canonical JSON, in hexadecimal."""
+        return digest([[card.name, card.run, card.identity, card.serves] for card in self.cards])
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -163,6 +168,20 @@ class HelperRoster:
     def to_json(self) -> list[str]:
         """Return the cards as canonical JSON."""
         return [card.to_json() for card in self.cards]
+
+
+@lru_cache(maxsize=16)  # all clients of a process are sent the same cards
+def _read_roster(texts: tuple[str, ...], run: str) -> HelperRoster:
+    if not FEWEST <= len(texts) <= MOST:
+        raise WireError(f"roster: {len(texts)} helpers; a run has {FEWEST} to {MOST}")
+    cards = tuple(NodeCard.from_json(text) for text in texts)
+    if any(card.run != run or card.serves == "trains" for card in cards):
+        raise WireError("roster: a card is of another run, or no helper's")
+    if any(left.name >= right.name for left, right in pairwise(cards)):
+        raise WireError("roster: names are repeated or not in ascending order")
+    if len({card.raw_key for card in cards}) < len(cards) or len({card.fingerprint for card in cards}) < len(cards):
+        raise WireError("roster: two helpers have the same key")
+    return HelperRoster(cards)
 
 
 def make_card(

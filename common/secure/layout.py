@@ -70,7 +70,10 @@ CLUSTER = "cluster"
 """Block of the mark of a client's cluster, of K numbers."""
 
 WEIGHT = "weight"
-"""Block of a client's weight, in runs without noise that weigh by records."""
+"""Block of a client's weight, at most 1, in runs without noise that weigh by records."""
+
+ROUNDED = 1 + 1e-6
+"""Factor on the largest sum of weights, for numbers that are rounded."""
 
 _SHARE = 0.5
 """Norm of the mark as a share of C."""

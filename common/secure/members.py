@@ -19,7 +19,7 @@ from cryptography.hazmat.primitives.hashes import SHA256
 from cryptography.hazmat.primitives.kdf.hkdf import HKDF
 
 from common.errors import RefusedError, WireError
-from common.node_names import fingerprint, simulated_node_key
+from common.node_names import fingerprint, owner_of, simulated_node_key
 from common.secure.cards import NodeCard, make_card
 from common.secure.masking import SIGNATURE
 from common.secure.terms import read_base64
@@ -117,6 +117,13 @@ class MemberList:
     def digest(self) -> str:
         """Digest of the whole list."""
         return self.digests[-1]
+
+    @cached_property
+    def owners(self) -> tuple[int, ...]:
+        """Number of owners of the first 0, 1, … members."""
+        firsts = {owner_of(member.name): None for member in self.members}
+        new = (firsts.pop(owner_of(member.name), 1) is None for member in self.members)
+        return tuple(accumulate(new, initial=0))
 
     def position(self, name: str) -> int:
         """Return the place of a member in the list; its length for one that is not in it."""

@@ -83,7 +83,7 @@ def _exact(content: Any) -> Any:
             return content
 
 
-VERSION = 3
+VERSION = 4
 """Version of masks, boxes and noise streams."""
 
 MOST_NUMBERS = 4_000_000
@@ -139,11 +139,13 @@ class SumTerms:
     most: int
     """Maximum number of clients in the sum."""
     min_sum: int
-    """Minimum number of clients in the sum."""
+    """Minimum number of clients in the sum, each of another owner as far as names state owners."""
     layout: tuple[tuple[str, int], ...]
     """Names and sizes of the vector's blocks, in their order."""
     roster: str
     """Digest of the run's roster."""
+    keys: tuple[str, ...]
+    """Card of each helper of the roster, with its key of now: a helper that starts again has another."""
     members: str
     """Digest of the list of members (`common.secure.members`), as it is or was."""
     version: int = VERSION
@@ -193,13 +195,14 @@ class SumTerms:
             differing = printable(", ".join(sorted(names ^ content.keys())), 100)
             raise WireError(f"terms: fields {differing} are missing or unknown")
         numbers = {name: read_float(content[name], f"terms: {name}") for name in ("clip", "rho")}
-        terms = cls(**{**content, **numbers, "layout": _read_layout(content["layout"])})
+        keys = content["keys"] if isinstance(content["keys"], list) else []
+        terms = cls(**{**content, **numbers, "layout": _read_layout(content["layout"]), "keys": tuple(keys)})
         if terms.to_json() != text:
             raise WireError("terms: not canonical JSON")
         return terms
 
 
-_KINDS: dict[str, type[Any]] = {"sign": str, "layout": tuple}
+_KINDS: dict[str, type[Any]] = {"sign": str, "layout": tuple, "keys": tuple}
 """Class of the values of fields whose annotation is no class."""
 
 _RULES: dict[str, Callable[[SumTerms], bool]] = {
@@ -218,6 +221,7 @@ _RULES: dict[str, Callable[[SumTerms], bool]] = {
     "min_sum": lambda terms: terms.min_sum >= 2,
     "layout": lambda terms: _is_layout(terms.layout) and sum(size for _, size in terms.layout) == terms.size,
     "roster": lambda terms: _DIGEST.fullmatch(terms.roster) is not None,
+    "keys": lambda terms: len(terms.keys) > 1 and all(type(one) is str for one in terms.keys),
     "members": lambda terms: _DIGEST.fullmatch(terms.members) is not None,
 }
 

@@ -20,7 +20,7 @@ def helper(
         Path | None, typer.Option(help="Identify this helper by this private key (see `fedloom keys node`).")
     ] = None,
     name: Annotated[str, typer.Option(help="Set the public name; default: from the key.")] = "",
-    state_dir: Annotated[Path, typer.Option(help="Store this helper's keys and opened sums here.")] = STATE / "helper",
+    state_dir: Annotated[Path | None, typer.Option(hidden=True, help="Has no effect: a helper stores nothing.")] = None,
     patience: Annotated[
         float, typer.Option(min=0, help="Keep asking for so many seconds while the server has not admitted the key.")
     ] = 600.0,
@@ -41,7 +41,7 @@ def helper(
     sum. SIGTERM and Ctrl-C leave cleanly; while the server is away, the helper waits.
 
     Helpers should be run by owners who do not collude with the server's owner. Owners of clients pin a helper by its
-    fingerprint. One state folder belongs to one helper; a copy from a backup is refused.
+    fingerprint. The keys that open masks are in memory alone: a helper that starts again loses the open round.
     """
     from deploy.cli.output import say
     from deploy.keys.nodes import load_private_key
@@ -60,7 +60,7 @@ def helper(
         raise ConfigError("--ca is missing; give the ca.pem of the server's owner")
     from deploy.federation.helper import serve_sums
 
-    serve_sums(server, ca, identity, key, name, state_dir, patience=patience, forget=forget, most_numbers=most_numbers)
+    serve_sums(server, ca, identity, key, name, patience=patience, forget=forget, most_numbers=most_numbers)
 
 
 def members(

@@ -8,8 +8,7 @@ import json
 import logging
 import math
 import os
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path
@@ -209,16 +208,15 @@ def serve_requests(at: ServerRequest, client: OpenClient) -> None:
     """Answer the server until a signal, or the owner's `fedloom leave`, stops the client."""
     name, state = client.settings.name, client.settings.state_dir
     journal = RequestJournal(state)
-    with _open_app(client) as app:
-        serve_node(
-            at,
-            name,
-            state,
-            client.key,
-            with_room(app, state, *_ledger_folders(client.settings)),
-            lambda control: OwnerView(at.server, name, journal, control, session_of),
-            client.config,
-        )
+    serve_node(
+        at,
+        name,
+        state,
+        client.key,
+        with_room(_open_app(client), state, *_ledger_folders(client.settings)),
+        lambda control: OwnerView(at.server, name, journal, control, session_of),
+        client.config,
+    )
 
 
 def _ledger_folders(settings: ClientSettings) -> list[Path]:
@@ -227,22 +225,18 @@ def _ledger_folders(settings: ClientSettings) -> list[Path]:
     return [folder] if folder.is_dir() else []
 
 
-@contextmanager
-def _open_app(client: OpenClient) -> Iterator[resident.Answer]:
-    """Yield the client's app; with `serve-as-helper` it also helps.
+def _open_app(client: OpenClient) -> resident.Answer:
+    """Return the client's app; with `serve-as-helper` it also helps.
 
     Raises:
         ConfigError: The client has no key.
     """
     settings, key = client.settings, client.key
     if not check_client(settings).policy.serve_as_helper:
-        yield respond
-        return
+        return respond
     if key is None:
         raise ConfigError("serve-as-helper = true needs the node's key, by which clients know their helpers; use --key")
-    name = check_name(f"{settings.name}-helper")
-    with helping_too(name, key, settings.state_dir / settings.name, respond) as app:
-        yield app
+    return helping_too(check_name(f"{settings.name}-helper"), key, respond)
 
 
 def serve_node(

@@ -2,8 +2,6 @@
 
 import logging
 import threading
-from collections.abc import Iterator
-from contextlib import closing, contextmanager
 from pathlib import Path
 
 from cryptography.hazmat.primitives.asymmetric import ec
@@ -14,7 +12,6 @@ from client.node.failures import Server
 from client.node.flower import failure_reply
 from client.secure.helper.app import HelperObserver, Respond, help_too, make_app
 from client.secure.helper.helper_service import HelperService
-from client.secure.helper.helper_state import open_book
 from common.errors import FullDiskError
 from common.files import require_room
 from common.node_names import check_name, default_name, fingerprint
@@ -55,7 +52,6 @@ def serve_sums(
     key: ec.EllipticCurvePrivateKey,
     key_file: Path,
     name: str,
-    state: Path,
     *,
     patience: float,
     forget: float,
@@ -69,7 +65,6 @@ def serve_sums(
         key: Private key of the helper.
         key_file: File of the key.
         name: Public name; empty for one from the key.
-        state: Folder of keys and opened sums.
         patience: Seconds to wait for admission.
         forget: Days without a message after which a run's keys are deleted.
         most_numbers: Maximum size of a vector.
@@ -77,19 +72,15 @@ def serve_sums(
     Raises:
         ConfigError: An option is wrong.
         ConnectError: Retrying cannot help.
-        StateError: The state folder is in use, damaged or from a backup.
     """
     stop, identity = begin_service(), fingerprint(key.public_key())
     name = check_name(name) if name else default_name(identity)
     server = Server(address, read_file(ca), key, key_file, name)
-    with closing(open_book(state)) as sums:
-        app = with_room(make_app(HelperService(name, key, sums, most_numbers=most_numbers)), state)
-        observer = HelperObserver(address, f"helper {name}, {identity}", sums, forget)
-        resident.run_resident(app, server, stop=stop, patience=patience, observer=observer)
+    service = HelperService(name, key, most_numbers=most_numbers)
+    observer = HelperObserver(address, f"helper {name}, {identity}", service.state, forget)
+    resident.run_resident(make_app(service), server, stop=stop, patience=patience, observer=observer)
 
 
-@contextmanager
-def helping_too(name: str, key: ec.EllipticCurvePrivateKey, folder: Path, respond: Respond) -> Iterator[Respond]:
-    """Yield the app of a client that also helps, from its app alone and the folder of its state."""
-    with closing(open_book(folder / "helper")) as sums:
-        yield help_too(HelperService(name, key, sums, serves="also"), respond)
+def helping_too(name: str, key: ec.EllipticCurvePrivateKey, respond: Respond) -> Respond:
+    """Return the app of a client that also helps, from its app alone."""
+    return help_too(HelperService(name, key, serves="also"), respond)

@@ -101,8 +101,7 @@ def start_client(
 
 def start_helper(processes: Processes, home: Path, server: str, ca: Path, patience: float) -> Path:
     """Start a helper, whose name is that of its folder, as `start_client` does."""
-    words: list[str | Path] = ["--state-dir", home / "state"]
-    return _start_node(processes, "helper", home.name, home, home / "helper.log", server, ca, patience, words)
+    return _start_node(processes, "helper", home.name, home, home / "helper.log", server, ca, patience, [])
 
 
 def _start_node(

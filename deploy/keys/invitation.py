@@ -21,7 +21,7 @@ from common.contract import Contract, terms_of
 from common.errors import ConfigError, DataError, StateError
 from common.files import check_format
 from common.hosts import check_address
-from common.node_names import NAME, default_name, fingerprint, to_word
+from common.node_names import NODE_NAME, default_name, fingerprint, to_word
 from common.tasks.registry import TASKS, read_vocabulary
 from common.tasks.vocabulary import Vocabulary
 from deploy.cli.options import ClientRequest, ServerRequest
@@ -80,7 +80,7 @@ def _count_texts(value: object) -> int:
 Line = Annotated[str, StringConstraints(max_length=200), AfterValidator(_check_printable)]
 """Printable text of one line."""
 
-ClientName = Annotated[str, StringConstraints(pattern=rf"^({NAME.pattern})?$")]
+ClientName = Annotated[str, StringConstraints(pattern=rf"^({NODE_NAME.pattern})?$")]
 """Public name of a client, or nothing."""
 
 Address = Annotated[str, AfterValidator(check_address)]

@@ -22,7 +22,7 @@ from common.wire.codec import decode
 from common.wire.messages import ASSIGN, ENROL, TRAIN, TrainRequest
 from deploy.simulation.blocks import Engine, Population
 from deploy.simulation.clients import Job, answer_all, decode_once, open_sessions, train_cohort
-from deploy.simulation.helpers import Helper, open_helpers
+from deploy.simulation.helpers import Helper, make_helpers
 from server.exchange.flower import Run, identify_process
 from server.record.result import Result
 from server.run import run
@@ -75,10 +75,7 @@ def simulate_clients(
         workers: Number of processes in which a large population trains; the result does not depend on it.
     """
     sessions, _ = open_sessions(data, noise_seed)
-    with (
-        open_helpers(config, noise_seed) as helpers,
-        InProcessGrid(sessions, together, helpers=helpers, workers=workers) as grid,
-    ):
+    with InProcessGrid(sessions, together, helpers=make_helpers(config, noise_seed), workers=workers) as grid:
         return run(grid, config, runs)
 
 

@@ -24,7 +24,7 @@ from common.files import sync_folder
 from common.privacy.options import Unit
 from deploy.simulation.clients import SharedStore, open_sessions
 from deploy.simulation.grid import InProcessGrid, SimulationEngine
-from deploy.simulation.helpers import HELPERS, go_back, open_helpers
+from deploy.simulation.helpers import HELPERS, go_back, make_helpers
 from server.record.folder import RunDirectory
 from server.record.journal import restore
 from server.record.result import Result
@@ -371,12 +371,10 @@ def simulate_measured(
     )
     note = _prepare(snapshots, folder, config, state)
     states, on_disk = folder.path / HELPERS, folder.path if state.on_disk else None
-    with (
-        open_helpers(config, noise_seed, states) as helpers,
-        InProcessGrid(
-            sessions, together, snapshots.ledgers.commit, helpers, snapshots.lengths, workers, on_disk, engine
-        ) as grid,
-    ):
+    helpers = make_helpers(config, noise_seed, states)
+    with InProcessGrid(
+        sessions, together, snapshots.ledgers.commit, helpers, snapshots.lengths, workers, on_disk, engine
+    ) as grid:
         snapshots.memories = grid.population.dump
         try:
             result = replace(run(grid, config, runs, on_round=snapshots.before_round), state=note)

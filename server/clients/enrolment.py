@@ -11,7 +11,7 @@ from typing import Protocol
 from flwr.app import Message
 
 from common.errors import DataError, FedloomError, QuorumError, WireError
-from common.node_names import HOSTED_NAME, NAME
+from common.node_names import HOSTED_NAME, NODE_NAME
 from common.text import count, printable
 from common.wire.codec import decode, encode
 from common.wire.hubs import is_from_hub, split_answers
@@ -56,7 +56,7 @@ def accept(node: int, reply: Message, hosted: str = "") -> EnrolledClient:
         WireError: The client refuses, or its name or numbers are invalid.
     """
     enrolled = decode(EnrolReply, content_of(reply))
-    if not (enrolled.client == hosted if hosted else NAME.fullmatch(enrolled.client)):
+    if not (enrolled.client == hosted if hosted else NODE_NAME.fullmatch(enrolled.client)):
         raise WireError(
             f"invalid client name '{printable(enrolled.client, 80)}'; use up to 64 letters, digits, '.', '_' and"
             " '-', starting with a letter or digit (--name)"

@@ -192,8 +192,8 @@ def accept_reply(
     return reply, rows
 
 
-def check_entries(statistics: Arrays, entries: Mapping[str, Entries], records: int) -> None:
-    """Check that honest data can give the statistics of a client with this number of records.
+def check_entries(statistics: Arrays, entries: Mapping[str, Entries], records: int, clients: int = 1) -> None:
+    """Check that honest data can give the statistics of a client, or the sum of several.
 
     Raises:
         WireError: A number is out of its range.
@@ -201,7 +201,7 @@ def check_entries(statistics: Arrays, entries: Mapping[str, Entries], records: i
     for sent, numbers in statistics.items():
         if (name := sent.removesuffix(VALUES)) not in entries:
             continue
-        scale = records if entries[name].per_record else 1
+        scale = records if entries[name].per_record else clients
         low, high = entries[name].low * scale, entries[name].high * scale
         least, most = float(numbers.min(initial=0)), float(numbers.max(initial=0))
         if not (low - TOLERANCE * scale <= least and most <= high + TOLERANCE * scale):

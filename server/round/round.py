@@ -18,7 +18,7 @@ from flwr.serverapp.strategy import Strategy
 
 from common.arrays import Arrays, all_finite, total_of
 from common.config.run import RunConfig
-from common.errors import BudgetSpentError, QuorumError
+from common.errors import BudgetSpentError, QuorumError, RefusedError
 from common.tasks.registry import TASKS
 from common.wire.codec import encode
 from common.wire.messages import EVALUATE, TRAIN, Payload, TrainRequest
@@ -274,6 +274,7 @@ class Round(Strategy):
         A secure sum whose step is not finite, or that is lost, leaves the model unchanged.
 
         Raises:
+            RefusedError: A sum of a closed form is lost.
             QuorumError: Fewer usable replies than `federation.min-replies`; the senders of others sit out this round.
         """
         blamed: list[str] = []
@@ -281,6 +282,8 @@ class Round(Strategy):
             results = results if results.lost else self.intake.add_up(at, results)
             if results.total is None and not results.lost:
                 self._require_quorum(results)
+            if results.lost and at.capabilities.closed_form:
+                raise RefusedError(f"{results.lost}; a closed form needs each of its sums, so start a new run")
             state = replace(at.state, round=at.number) if results.lost else self._next_state(at, results)
             if all_finite(state.model) and all(map(all_finite, state.memory.values())):
                 break

@@ -10,7 +10,7 @@ from flwr.app import Message
 from flwr.serverapp import Grid
 
 from common.errors import QuorumError, RefusedError, WireError
-from common.secure.cards import NodeCard
+from common.secure.cards import HelperRoster, NodeCard
 from common.secure.masking import MASKED
 from common.secure.norms import share_size
 from common.secure.terms import SumTerms
@@ -74,6 +74,21 @@ class HelperExchange:
             self.helping.discard(node)
             if card and card.serves == "only":
                 self.helping.add(node)
+
+    def renew(self, roster: HelperRoster) -> HelperRoster:
+        """Return the roster with the keys that its helpers have now.
+
+        Raises:
+            QuorumError: A helper does not answer, or has another identity; names the helper.
+        """
+        try:
+            answers = self.ask(dict.fromkeys(roster.names, self._request), HELPER, HelperReply)
+            renewed = HelperRoster.read([answers[name].card for name in roster.names], self._request.run)
+        except (RefusedError, WireError) as error:
+            raise QuorumError(f"{error}; continue with --resume --new-helpers") from None
+        if renewed.digest != roster.digest:
+            raise QuorumError("a helper has another identity than before; continue with --resume --new-helpers")
+        return renewed
 
     def dismiss(self, names: Collection[str]) -> None:
         """Let helpers delete their keys of the run; those that do not answer keep them."""

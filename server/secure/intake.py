@@ -14,13 +14,15 @@ from common.config.run import RunConfig
 from common.config.secure_sums import FEWEST_GROUPS
 from common.contribution import GRADIENT, MAGNITUDE, UPDATE, Contribution, Member
 from common.errors import ConfigError, WireError
-from common.secure.layout import WEIGHT, SumLayout, to_clusters
+from common.secure.layout import ROUNDED, WEIGHT, SumLayout, to_clusters
 from common.secure.terms import SumTerms
+from common.tasks.registry import closed_form_of
 from common.wire.codec import decode
 from common.wire.messages import LOCAL, TrainReply
 from server.aggregation.replies import Reply
 from server.clients.enrolment import Enrolment
 from server.exchange.grid import content_of
+from server.round.checks import check_entries
 from server.round.intake import Intake, Intaken, Taken, split_messages, take_reply
 from server.round.method import Method, RoundContext
 from server.round.spool import Spool
@@ -75,7 +77,10 @@ class SecureIntake(Intake):
 
     def is_pending(self, number: int) -> bool:
         """Return True if the sums of the round are still to be opened, or are lost."""
-        return self._sums.is_renewed or all(self._fixed(number))
+        if all(self._fixed(number)):
+            return True
+        self._sums.renew(number, *self._channels)
+        return self._sums.is_renewed
 
     def has_final(self, number: int) -> bool:
         """Return True if the clients of one of the round's sums are final, and it is still to be opened."""
@@ -95,6 +100,9 @@ class SecureIntake(Intake):
         release = noised if privacy.unit == "client" else Release()
         self._groups = self._sums.assign(at.number, clients)
         self.terms = [self._sums.terms(at.number, channel, blocks, most, release) for channel in self._channels]
+        if self._sums.is_renewed:
+            self.paying = []
+            return {}
         members = [[name for name in clients if self._groups[name] == g] for g in range(len(self.terms))]
         admitted = (self._sums.admit(*one) for one in zip(self.terms, members, strict=True))
         self.paying = sorted(chain.from_iterable(admitted))
@@ -225,6 +233,8 @@ class SecureIntake(Intake):
             )
         else:
             means = _means(at, total, blocks)
+        if capabilities.closed_form and at.config.privacy.unit == "none":
+            self._check_statistics(at, group("update", means), total.clients)
         configured = at.config.method_options.steps(LOCAL) if capabilities.per_step else 1
         result = Contribution(per_step=capabilities.per_step)
         members = [Member(name, steps=total.steps.get(name, 1)) for name in total.clients]
@@ -235,6 +245,19 @@ class SecureIntake(Intake):
                 result.add_sums(kind, {name: a.astype(np.float64) * factor for name, a in arrays.items()})
         result.record(members)
         return result
+
+    def _check_statistics(self, at: RoundContext, means: Arrays, names: Sequence[str]) -> None:
+        """Check that the data of clients can give these means of statistics.
+
+        Raises:
+            SumLostError: A number is out of its range; masks hide whose.
+        """
+        entries, chosen = closed_form_of(at.config.task).entries, {*names}
+        records = sum(one.examples for one in self._enrolment.roster.clients.values() if one.name in chosen)
+        try:
+            check_entries({n: a * float(len(names)) for n, a in means.items()}, entries, records, len(names))
+        except WireError as error:
+            raise SumLostError(f"round {at.number}: {error}") from None
 
 
 def check_plain(at: RoundContext, reply: TrainReply) -> None:
@@ -256,11 +279,11 @@ def _means(at: RoundContext, total: Total, blocks: Arrays) -> Arrays:
     """Return the means over the clients of a sum, by block.
 
     Raises:
-        SumLostError: The clients' weights sum to zero or less.
+        SumLostError: The clients' weights sum to zero or less, or to more than one for each.
     """
-    weight = float(len(total.clients))
+    weight = most = float(len(total.clients))
     if WEIGHT in blocks:
         weight = float(SumLayout.of(blocks).arrays(total.vector, blocks)[WEIGHT].item())
-        if not weight > 0:
-            raise SumLostError(f"round {at.number}: the clients' weights sum to {weight:g}")
+        if not 0 < weight <= most * ROUNDED:
+            raise SumLostError(f"round {at.number}: the weights of {most:.0f} clients sum to {weight:g}")
     return SumLayout.of(blocks).arrays(bounded(total.vector / weight, total.longest), blocks)

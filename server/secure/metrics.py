@@ -63,6 +63,7 @@ class MetricSums:
             return ""
         release = Release(self._rho, self._metrics.clip, "positive") if self._has_noise else Release()
         number = 0 if self._has_noise else self._sums.next_number(CHANNEL)
+        self._sums.renew(number, CHANNEL)
         self._terms = self._sums.terms(number, CHANNEL, self._metrics.template, clients, release)
         self._sums.admit(self._terms, [])
         return self._terms.to_json()

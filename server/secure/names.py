@@ -37,13 +37,14 @@ def sum_masked_names(grid: PollingGrid, roster: Roster, sums: HelperSums, names:
     if not clients:
         raise DataError(f"{count(len(roster.clients), 'client')} enrolled, none has training data")
     template, noise = names.template, None if names.frequent else names.noise
+    sums.renew(0, names.channel)
     release = Release(noise.rho, noise.clip, "positive") if noise else Release()
     terms = sums.terms(0, names.channel, template, len(clients), release)
     asked = [clients[name] for name in sums.admit(terms, sorted(clients))]
     text = terms.to_json()
     payloads = {c.node: encode(NamesRequest(c.enrolment, names.request, terms=text)) for c in asked}
     requests = [limit_to(Message(one, node, NAMES), sums.limit(terms)) for node, one in payloads.items()]
-    is_pending = sums.pending(0, names.channel) is not None
+    is_pending = sums.is_renewed or sums.pending(0, names.channel) is not None
     uploads, failed = ({}, {}) if is_pending else _collect(grid, roster, requests, sums, terms)
     total = sums.total(terms, uploads, failed)
     return SumLayout.of(template).arrays(total.vector, template)[SUM]

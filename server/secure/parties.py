@@ -79,7 +79,6 @@ class Parties:
         store: Files of the run's sums.
         roster: Helpers of the run; None under trust `local`.
         local: Configuration under trust `local`; None if the run may not fall back to it.
-        is_renewed: True if the helpers of a resumed run were replaced.
     """
 
     config: RunConfig
@@ -87,7 +86,6 @@ class Parties:
     store: SumStore
     roster: HelperRoster | None = None
     local: RunConfig | None = None
-    is_renewed: bool = False
 
     @property
     def are_optional(self) -> bool:
@@ -108,9 +106,7 @@ class Parties:
         if self.roster is None:
             return None
         members = Membership(self.config.run_id, self.exchange, self.store, clients)
-        return HelperSums(
-            self.config, self.roster, members, self.exchange, self.store, on_sum, is_renewed=self.is_renewed
-        )
+        return HelperSums(self.config, self.roster, members, self.exchange, self.store, on_sum)
 
     def without_helpers(self, reason: Exception) -> "Parties":
         """Return the parties of the same run under trust `local`."""
@@ -147,7 +143,7 @@ def find_parties(
     request = HelperRequest(config.run_id, to_json(config))
     exchange = HelperExchange(grid, request, config.secure_sums.deadline, liveness)
     store = SumStore(folder.path / SUMS, config.run_id)
-    roster, local, renews = None, None, config.resume and config.secure_sums.renew
+    roster, local = None, None
     if config.resume:
         config = _continued(config, folder)
         roster = store.roster() if config.privacy.trust == "helpers" and not config.secure_sums.renew else None
@@ -164,7 +160,7 @@ def find_parties(
     if roster:
         online = len(exchange.online - exchange.helping)
         config = with_groups(config, max(online, config.federation.min_clients))
-    return Parties(with_trust(config, "helpers" if roster else "local"), exchange, store, roster, local, renews)
+    return Parties(with_trust(config, "helpers" if roster else "local"), exchange, store, roster, local)
 
 
 def _continued(config: RunConfig, folder: RunDirectory) -> RunConfig:

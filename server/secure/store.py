@@ -17,6 +17,9 @@ from server.round.spool import Spool
 SUMS = "secure"
 """Name of the folder of a run's sums."""
 
+TERMS = ".terms.json"
+"""End of the name of a file with announced terms."""
+
 GROUPS = "train.groups"
 """Part of the name of the file with the groups of a round."""
 
@@ -103,12 +106,12 @@ class SumStore:
     def announce(self, terms: SumTerms, clients: Sequence[str]) -> None:
         """Write the terms of a sum, and the clients that may pay for it."""
         content = {"terms": terms.to_json(), "clients": sorted(clients)}
-        self._write(f"{_name(terms.round, terms.channel)}.terms.json", json.dumps(content).encode())
+        self._write(f"{_name(terms.round, terms.channel)}{TERMS}", json.dumps(content).encode())
 
     def announced(self, round_: int, channel: str) -> tuple[SumTerms | None, list[str]]:
         """Return the terms of an announced sum and its clients; None and no clients without valid ones."""
         try:
-            content = json.loads((self._folder / f"{_name(round_, channel)}.terms.json").read_text("utf-8"))
+            content = json.loads((self._folder / f"{_name(round_, channel)}{TERMS}").read_text("utf-8"))
             return SumTerms.from_json(content["terms"]), [str(name) for name in content["clients"]]
         except (OSError, ValueError, KeyError, TypeError, WireError):
             return None, []
@@ -176,16 +179,17 @@ class SumStore:
         return int(number)
 
     def clear(self, round_: int, *channels: str) -> None:
-        """Remove the files of the channels' sums up to a round."""
+        """Remove the files of sums up to a round, but for its terms: a crash may repeat the round."""
         names = tuple(channel.replace("/", "-") for channel in channels)
         for path in self._folder.glob("??????-*"):
-            if path.name[7:].partition(".")[0] in names and path.name[:6].isdigit() and int(path.name[:6]) <= round_:
+            before = round_ if path.name.endswith(TERMS) else round_ + 1
+            if path.name[7:].partition(".")[0] in names and path.name[:6].isdigit() and int(path.name[:6]) < before:
                 path.unlink(missing_ok=True)
 
     def clear_after(self, round_: int) -> None:
-        """Remove the files of sums of later rounds."""
+        """Remove the files of sums of later rounds, but for terms: clients may have paid for them."""
         for path in self._folder.glob("??????-*"):
-            if path.name[:6].isdigit() and int(path.name[:6]) > round_:
+            if path.name[:6].isdigit() and int(path.name[:6]) > round_ and not path.name.endswith(TERMS):
                 path.unlink(missing_ok=True)
 
     def _write(self, name: str, content: bytes) -> None:

@@ -12,14 +12,16 @@ from common.arrays import Array, Arrays, Floats, add_prefix, group
 from common.config.run import RunConfig
 from common.contribution import Contribution
 from common.errors import ConfigError, QuorumError, RefusedError, WireError
+from common.node_names import owner_of
 from common.privacy.vectors import Sign, from_vector, to_vector
 from common.secure.cards import HelperRoster
-from common.secure.layout import CLUSTER, WEIGHT, SumLayout, mark, update_clip
+from common.secure.layout import CLUSTER, ROUNDED, WEIGHT, SumLayout, mark, update_clip
 from common.secure.masking import BOX, CHECKS, MASKED, Unsigned, check_sums
 from common.secure.members import MemberList
 from common.secure.norms import commitment, holds, proof_size, share_size
 from common.secure.quantisation import LARGEST, centre, decode, fixed_scale, integer_clip, noise_scale
 from common.secure.terms import EXACT_BITS, MOST_CLIENTS, NOISED_BITS, SumTerms
+from common.text import count
 from common.wire.messages import OPEN, PREPARE, OpenReply, OpenRequest, Payload, PrepareReply, PrepareRequest, SumReply
 from server.aggregation.replies import Load
 from server.record.events import Sum
@@ -178,7 +180,7 @@ class Opening:
             QuorumError: Fewer clients than a sum needs, or a helper does not answer.
             SumLostError: A helper refuses.
         """
-        self._require(len(uploads), failed)
+        self._require(uploads, failed)
         rejected, chosen = dict[str, str](), dict[str, Upload]()
         total: Unsigned = np.zeros(self.terms.size, MASKED)
         names = sorted(uploads)
@@ -193,7 +195,7 @@ class Opening:
                     total += masked
                 else:
                     rejected[name] = "its proof fails: the vector is longer than the terms allow"
-        self._require(len(chosen), {**failed, **rejected})
+        self._require(chosen, {**failed, **rejected})
         boxes = {name: upload.boxes for name, upload in chosen.items()}
         steps = {name: upload.steps for name, upload in chosen.items() if upload.steps}
         proofs = [] if self.terms.has_noise else [upload.proof for upload in chosen.values()]
@@ -307,20 +309,15 @@ class Opening:
             return int(clients * LARGEST * fixed_scale(self.terms.most))
         return clients * self.terms.bound + DEVIATIONS * len(self._roster.cards) * self.terms.noise
 
-    def _require(self, usable: int, rejected: Mapping[str, str]) -> None:
-        if usable < self.terms.min_sum:
+    def _require(self, usable: Iterable[str], rejected: Mapping[str, str]) -> None:
+        if (owners := len({*map(owner_of, usable)})) < self.terms.min_sum:
             reasons = "".join(f"; {name}: {reason}" for name, reason in sorted(rejected.items()))
-            raise TooFewUploadsError(
-                f"round {self.terms.round}: {usable} usable uploads, {self.terms.min_sum} needed for a sum{reasons}"
-            )
+            found = f"usable uploads of {count(owners, 'owner')}, {self.terms.min_sum} needed for a sum"
+            raise TooFewUploadsError(f"round {self.terms.round}: {found}{reasons}")
 
 
 NORM_SLACK = 1.1
 """Factor on the expected norm of the noise, in the bound on a mean."""
-
-PAID_CHANNELS = ("train", "names")
-"""Channels whose next sum clients may have paid for under the helpers that were replaced."""
-
 
 MOST_BY_DEFAULT = 64
 """Smallest `most` of terms; a few clients more or less then leave the terms of a round as they were."""
@@ -336,7 +333,6 @@ class HelperSums:
         exchange: Exchange with the helpers.
         store: Files of the sums.
         on_sum: Callback of every sum, opened or lost.
-        is_renewed: True if the helpers were replaced, and the next round is lost.
     """
 
     def __init__(
@@ -347,13 +343,21 @@ class HelperSums:
         exchange: HelperExchange,
         store: SumStore,
         on_sum: Callable[[Sum], None] = lambda sum_: None,
-        *,
-        is_renewed: bool = False,
     ) -> None:
         self._config, self._roster, self._exchange, self._store = config, roster, exchange, store
         self._membership, self._on_sum = membership, on_sum
-        self.is_renewed = is_renewed
-        """True once after the helpers were replaced: the next round, which may be paid for, is lost."""
+        self.is_renewed = False
+        """True if clients may have sealed masks to earlier keys of the helpers: the round is lost."""
+
+    def renew(self, number: int, *channels: str) -> None:
+        """Ask the helpers for the keys that they have now, before the terms of a round.
+
+        Raises:
+            QuorumError: A helper does not answer, or has another identity.
+        """
+        self._roster = self._exchange.renew(self._roster)
+        earlier = [self._store.announced(number, channel)[0] for channel in channels]
+        self.is_renewed = any(one and HelperRoster.of(one).keys != self._roster.keys for one in earlier)
 
     def terms(self, number: int, channel: str, template: Arrays, most: int, release: Release) -> SumTerms:
         """Return the terms of a sum over at most so many clients; those that were announced stand.
@@ -382,22 +386,32 @@ class HelperSums:
             min_sum=minimum,
             layout=layout.blocks,
             roster=self._roster.digest,
+            keys=tuple(self._roster.to_json()),
             members=self._membership.introduce().digest,
         )
         announced, _ = self._store.announced(number, channel)
-        if announced and replace(announced, most=terms.most, members=terms.members) == terms:
+        if (
+            announced
+            and self._is_paid(terms)
+            and replace(announced, most=terms.most, members=terms.members, keys=terms.keys) == terms
+        ):
             return announced
         return terms
 
     def admit(self, terms: SumTerms, clients: Sequence[str]) -> list[str]:
         """Return the clients that are asked, at most as many as the terms allow; earlier ones come first."""
-        if not terms.has_noise and self._config.privacy.unit == "none":  # who is asked again pays nothing
+        if not self._is_paid(terms):
+            self._store.announce(terms, [])
             return sorted(clients)
         announced, earlier = self._store.announced(terms.round, terms.channel)
         earlier = earlier if announced == terms else []
         admitted = sorted(clients, key=lambda name: (name not in earlier, name))[: terms.most]
         self._store.announce(terms, sorted({*earlier, *admitted}))
         return sorted(admitted)
+
+    def _is_paid(self, terms: SumTerms) -> bool:
+        """Return True if clients pay for the sum, so that its terms stand."""
+        return terms.has_noise or self._config.privacy.unit != "none"
 
     def assign(self, number: int, clients: Sequence[str]) -> dict[str, int]:
         """Return client -> group for a round; who was asked before stays in its group."""
@@ -454,9 +468,11 @@ class HelperSums:
         start, rejected = time.monotonic(), dict[str, str]()
         self._exchange.exchanges.clear()
         fixed = self.pending(terms.round, terms.channel)
-        if self.is_renewed and terms.channel.partition("/")[0] in PAID_CHANNELS:
+        if self.is_renewed:
             self.is_renewed = False
-            raise self._lose(terms, {}, start, SumLostError(f"round {terms.round}: the run's helpers were replaced"))
+            raise self._lose(
+                terms, {}, start, SumLostError(f"round {terms.round}: a helper was replaced or started again")
+            )
         terms_of_it = fixed.terms if fixed else terms
         try:
             members = self._membership.members.at(terms_of_it.members)
@@ -483,9 +499,8 @@ class HelperSums:
         self._store.clear(number, *channels)
 
     def _lose(self, terms: SumTerms, rejected: Mapping[str, str], start: float, lost: SumLostError) -> SumLostError:
-        """Record a lost sum and remove its files."""
+        """Record a lost sum; its files stay until the round is done, so that a resumed round is lost, too."""
         self._record(terms, 0, rejected, start, str(lost))
-        self._store.clear(terms.round, terms.channel)
         return lost
 
     def _noise(self, release: Release, bound: int, size: int) -> int:
@@ -560,13 +575,13 @@ class ClusterSums:
         return cls(sizes, arrays.get(WEIGHT, sizes), updates, update_clip(clip), total.spread)
 
     def means(self, smallest: int) -> Arrays:
-        """Return `update/j/name`, the mean update of each cluster j of at least `smallest` clients.
+        """Return `update/j/name`, the mean update of each cluster j of `smallest` clients or more.
 
         With noise its norm is at most that of an update and of the noise on it.
         """
         means: Arrays = {}
         for j, update in enumerate(self.updates):
-            if self.sizes[j] >= smallest and self.weights[j] > 0:
+            if self.sizes[j] >= smallest and 0 < self.weights[j] <= self.sizes[j] * ROUNDED:
                 mean = to_vector(update) / self.weights[j]
                 noise = NORM_SLACK * self.spread * math.sqrt(mean.size) / self.weights[j]
                 mean = bounded(mean, self.clip + noise if self.clip else math.inf)

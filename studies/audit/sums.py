@@ -11,7 +11,6 @@ from cryptography.hazmat.primitives.asymmetric import ec
 
 from client.privacy.transforms import Released, Update
 from client.secure.helper.helper_service import HelperService
-from client.secure.helper.helper_state import book_in_memory
 from client.secure.members import Party
 from client.secure.terms import ExpectedSum
 from client.secure.upload import TRAIN, Blocks, SumPart
@@ -29,8 +28,6 @@ from studies.audit.releases import CLIP, NAME, SIZE, AuditedClient
 RUN, AUDITED, COLLUDING = "audit", "audited", "colluding"
 
 MEMBERS = MemberList(tuple(simulated_key(name).member(name, RUN) for name in (AUDITED, COLLUDING)))
-SUMS_A_BOOK = 50
-"""Sums entered in one helper's book; a longer one takes longer to search."""
 
 _PUBLIC_KEY = bytes(32)
 """Noise key of the colluding helper, whose noise is therefore no secret."""
@@ -61,11 +58,9 @@ class AuditedSum:
     def answers(self, number: int, content: Floats) -> list[float]:
         """Return the first number of the opened sum in units of C, without the colluding parties' parts."""
         self._sums += 1
-        if self._sums % SUMS_A_BOOK == 0:
-            self._meet_helpers()
         part = self._part()
         reply = self._client.release(number, content, part)
-        colluding = SumPart(_party(COLLUDING), part.terms, self._roster, self._template)
+        colluding = SumPart(_party(COLLUDING), part.terms, self._template)
         other = part.read(colluding.mask(np.zeros(SIZE, np.int64)))
         total = reply.masked["sum"] + other.masked["sum"]
         for place, desk in enumerate(self._desks):
@@ -96,10 +91,11 @@ class AuditedSum:
             min_sum=2,
             layout=SumLayout.of(self._template).blocks,
             roster=roster.digest,
+            keys=tuple(roster.to_json()),
             members=MEMBERS.digest,
         )
         expected = ExpectedSum(RUN, self._sums, TRAIN, roster, terms.min_sum, self._template, party, rho, CLIP)
-        return SumPart(party, expected.accept(terms.to_json()), roster, self._template)
+        return SumPart(party, expected.accept(terms.to_json()), self._template)
 
 
 def _party(name: str) -> Party:
@@ -115,6 +111,4 @@ def _opened(desk: HelperService, terms: SumTerms, replies: Sequence[Released | T
 
 
 def _desk(name: str, noise_key: NoiseKey) -> HelperService:
-    return HelperService(
-        name, ec.generate_private_key(ec.SECP384R1()), book_in_memory(), noise_key=lambda terms: noise_key()
-    )
+    return HelperService(name, ec.generate_private_key(ec.SECP384R1()), noise_key=lambda terms: noise_key())

@@ -14,7 +14,6 @@ import numpy as np
 from cryptography.hazmat.primitives.asymmetric import ec
 
 from client.secure.helper.helper_service import HelperService
-from client.secure.helper.helper_state import book_in_memory
 from common.arrays import Array, Floats, Ints
 from common.privacy.accounts import gdp_of
 from common.secure.cards import HelperRoster, NodeCard
@@ -88,7 +87,7 @@ class Federation:
         self.keys = {name: simulated_key(name) for name in (f"client-{n:06}" for n in range(case.clients))}
         members = MemberList(tuple(key.member(name, RUN) for name, key in self.keys.items()))
         self.members = [one.line for one in members.members]
-        self.terms = _terms(case.numbers, self.roster.digest, members.digest)
+        self.terms = _terms(case.numbers, self.roster, members.digest)
         self.total: Array = np.zeros(case.numbers, MASKED)
         self.exact = np.zeros(case.numbers, np.int64)
         self.boxes: dict[str, list[str]] = {}
@@ -195,10 +194,10 @@ def measure(case: Case) -> dict[str, float]:
 
 def _desk(number: int, noise_key: bytes) -> HelperService:
     node_key = ec.generate_private_key(ec.SECP384R1())
-    return HelperService(f"helper-{number}", node_key, book_in_memory(), noise_key=lambda terms: noise_key)
+    return HelperService(f"helper-{number}", node_key, noise_key=lambda terms: noise_key)
 
 
-def _terms(size: int, roster: str, members: str) -> SumTerms:
+def _terms(size: int, roster: HelperRoster, members: str) -> SumTerms:
     bound, rho = integer_clip(size), gdp_of(EPSILON, DELTA) / ROUNDS
     return SumTerms(
         run=RUN,
@@ -214,6 +213,7 @@ def _terms(size: int, roster: str, members: str) -> SumTerms:
         most=MOST,
         min_sum=5,
         layout=(("update", size),),
-        roster=roster,
+        roster=roster.digest,
+        keys=tuple(roster.to_json()),
         members=members,
     )

@@ -1,4 +1,4 @@
-"""Answers of clients and helpers that left their processes, compared with books and ledgers."""
+"""Answers of clients and helpers that left their processes."""
 
 import hashlib
 from collections import defaultdict

@@ -1,4 +1,4 @@
-"""Federation in one process whose server, helpers and clients keep all that outlives them in files."""
+"""Federation in one process whose server and clients keep what outlives them in files."""
 
 import hashlib
 from collections.abc import Iterable, Iterator
@@ -17,7 +17,6 @@ from client.privacy.ledger.locate import open_ledger
 from client.privacy.release import Releaser
 from client.secure.helper.app import answer
 from client.secure.helper.helper_service import HelperService
-from client.secure.helper.helper_state import open_book
 from client.session import Session
 from client.state import DiskStore
 from client.tasks.learner import Learner
@@ -90,7 +89,7 @@ class KillGrid(InProcessGrid):
 
 
 class KillFederation:
-    """Clients with ledgers, helpers with books and a server, each with a folder of its own.
+    """Clients with ledgers, helpers and a server, each with a folder of its own.
 
     Noise has seeds that depend on names and rounds alone, so that models can be compared.
 
@@ -103,10 +102,11 @@ class KillFederation:
         self.runs = switch.folder / SERVER / "runs"
         self.runs.mkdir(parents=True)
         self.clients = [f"client-{number}" for number in range(CLIENTS)]
-        for name in self.clients:
+        helpers = [f"helper-{number}" for number in range(HELPERS)]
+        for name in (*self.clients, *helpers):
             (switch.folder / name).mkdir()
         self.sessions = {node: self._open_session(name) for node, name in enumerate(self.clients, start=1)}
-        self.desks = {name: self._open_desk(name) for name in (f"helper-{number}" for number in range(HELPERS))}
+        self.desks = {name: _start_desk(name) for name in helpers}
 
     def run(self, config: RunConfig) -> Result:
         """Return the result of a run; after each kill the server resumes it."""
@@ -125,23 +125,16 @@ class KillFederation:
 
     def restart(self, name: str) -> None:
         """Start a killed client or helper with its files."""
+        self.switch.restore(name)
         if name in self.desks:
-            self.desks[name].state.close()
-            self.switch.restore(name)
-            self.desks[name] = self._open_desk(name)
+            self.desks[name] = _start_desk(name)
         else:
-            self.switch.restore(name)
             self.sessions[self.clients.index(name) + 1] = self._open_session(name)
 
     def ledger(self, name: str, unit: Unit, account: Account) -> Ledger:
         """Open a client's ledger."""
         folder = self.switch.folder / name
         return open_ledger(DATA, folder, name, unit, account, min(POLICY.max_epsilon, UNBOUNDED), POLICY.delta)
-
-    def close(self) -> None:
-        """Close the helpers' books."""
-        for desk in self.desks.values():
-            desk.state.close()
 
     def _open_session(self, name: str) -> Session:
         folder, number = self.switch.folder / name, self.clients.index(name)
@@ -152,13 +145,13 @@ class KillFederation:
         releaser = Releaser(POLICY, partial(self.ledger, name), partial(_generator, number, count()))
         return Session(name, learner, DiskStore(folder / "state"), releaser, folder / "helpers.json")
 
-    def _open_desk(self, name: str) -> HelperService:
-        def noise_key(terms: SumTerms) -> bytes:
-            return hashlib.sha256(f"{name}|{terms.round}|{terms.channel}".encode()).digest()
 
-        number = int(name.partition("-")[2])
-        key = ec.derive_private_key(2 + number, ec.SECP384R1())
-        return HelperService(name, key, open_book(self.switch.folder / name), noise_key=noise_key)
+def _start_desk(name: str) -> HelperService:
+    def noise_key(terms: SumTerms) -> bytes:
+        return hashlib.sha256(f"{name}|{terms.round}|{terms.channel}".encode()).digest()
+
+    key = ec.derive_private_key(2 + int(name.partition("-")[2]), ec.SECP384R1())
+    return HelperService(name, key, noise_key=noise_key)
 
 
 def _generator(number: int, releases: Iterator[int]) -> np.random.Generator:

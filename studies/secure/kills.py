@@ -1,4 +1,4 @@
-"""Random kills in runs with secure sums, compared with the helpers' books and the clients' ledgers."""
+"""Random kills in runs with secure sums: one answer of a helper for a round, uploads as in ledgers."""
 
 import random
 import sqlite3
@@ -15,13 +15,12 @@ from common.config.parse import parse
 from common.config.run import RunConfig
 from common.options import Scalar
 from server.record.result import Result
-from studies.secure.kill_answers import Place
 from studies.secure.kill_federation import CLIENTS, KillFederation
 from studies.secure.kill_switch import KillSwitch
 
 RUN, ROUNDS, EPSILON = "kills", 5, 50.0
 KILLS_A_RUN, RUNS = 5, 20
-KINDS = ("client", "server", "helper")
+KINDS = ("helper", "client", "server")
 
 OPTIONS: Mapping[str, Scalar] = {
     "task": "rules",
@@ -43,12 +42,12 @@ class Plan:
     Args:
         seed: Seed of the moments.
         has_noise: True if helpers add noise and clients charge ledgers.
-        has_lost_clients: True if clients are killed too, so that the model may lack some of them.
+        has_lost_nodes: True if clients and helpers are killed too, so that the model may lack clients or rounds.
     """
 
     seed: int
     has_noise: bool
-    has_lost_clients: bool
+    has_lost_nodes: bool
 
     @property
     def config(self) -> RunConfig:
@@ -59,7 +58,7 @@ class Plan:
     def moments(self, available: Mapping[str, int]) -> dict[str, list[int]]:
         """Return kind of process -> moments of its kills, of those that an unbroken run has."""
         rng = random.Random(f"{self.seed} {self.has_noise}")
-        kinds = KINDS if self.has_lost_clients else KINDS[1:]
+        kinds = KINDS if self.has_lost_nodes else KINDS[2:]
         chosen = Counter(kinds[number % len(kinds)] for number in range(KILLS_A_RUN))
         return {kind: sorted(rng.sample(range(1, available[kind] + 1), times)) for kind, times in chosen.items()}
 
@@ -72,10 +71,11 @@ class Outcome:
         kills: Kind of process -> number of kills.
         rounds: Number of completed rounds.
         sums: Number of sums that a helper opened.
-        second_sums: Number of sums of which a helper gave two different answers, or another than its book has.
+        second_sums: Number of sums of which a helper gave two different answers, in whatever starts.
+        lost: Number of rounds whose sum was lost.
         uploads: Number of different uploads with noise.
         unpaid: Number of these without an entry in the client's ledger.
-        is_comparable: True if no client was killed, so that the model must equal that of the unbroken run.
+        is_comparable: True if the server alone was killed, so that the model must equal that of the unbroken run.
         has_same_model: True if it does.
     """
 
@@ -83,6 +83,7 @@ class Outcome:
     rounds: int
     sums: int
     second_sums: int
+    lost: int
     uploads: int
     unpaid: int
     is_comparable: bool
@@ -90,7 +91,7 @@ class Outcome:
 
 
 def plans(runs: int = RUNS) -> list[Plan]:
-    """Return plans with and without noise, each with and without kills of clients."""
+    """Return plans with and without noise, each with and without kills of nodes."""
     return [Plan(seed, bool(seed & 1), bool(seed & 2)) for seed in range(runs)]
 
 
@@ -101,15 +102,15 @@ def measure(plan: Plan) -> Outcome:
         switch = KillSwitch(Path(folder), plan.moments(available))
         federation = KillFederation(switch)
         result = federation.run(plan.config)
-        federation.close()
         return Outcome(
             kills=dict(switch.kills),
             rounds=result.rounds_done,
             sums=len(federation.answers.opened),
-            second_sums=_second_sums(federation),
+            second_sums=sum(len(found) > 1 for found in federation.answers.opened.values()),
+            lost=result.privacy.sums["lost"],
             uploads=sum(map(len, federation.answers.uploads.values())) if plan.has_noise else 0,
             unpaid=_unpaid(federation) if plan.has_noise else 0,
-            is_comparable=not plan.has_lost_clients,
+            is_comparable=not plan.has_lost_nodes,
             has_same_model=result.model_sha256 == model,
         )
 
@@ -128,20 +129,8 @@ def _unbroken(has_noise: bool) -> tuple[str, dict[str, int]]:
     """Return the model of the run without kills, and its number of moments by kind of process."""
     with tempfile.TemporaryDirectory() as folder:
         federation = KillFederation(KillSwitch(Path(folder)))
-        result: Result = federation.run(Plan(0, has_noise, has_lost_clients=False).config)
-        federation.close()
+        result: Result = federation.run(Plan(0, has_noise, has_lost_nodes=False).config)
         return result.model_sha256, dict(federation.switch.moments)
-
-
-def _second_sums(federation: KillFederation) -> int:
-    """Count the sums of which a helper gave two answers, or another than the one in its book."""
-    booked: dict[Place, str] = {}
-    for name in federation.desks:
-        with closing(sqlite3.connect(federation.switch.folder / name / "helper.sqlite")) as book:
-            rows = book.execute("SELECT round, channel, members FROM sums").fetchall()
-        booked |= {(name, number, channel): members for number, channel, members in rows}
-    answers = federation.answers.opened.items()
-    return sum(len(found) > 1 or {members for members, _ in found} != {booked.get(place)} for place, found in answers)
 
 
 def _unpaid(federation: KillFederation) -> int:

@@ -11,7 +11,8 @@ from flwr.app import Message
 
 from client.checks import open_node_key
 from client.privacy.transforms import Update
-from client.secure.members import known_members
+from client.secure.members import Party, known_members
+from client.secure.terms import ExpectedSum
 from client.secure.upload import Blocks
 from common.errors import FedloomError, RefusedError, StateError, WireError
 from common.node_names import fresh_node_key
@@ -21,8 +22,8 @@ from common.wire.codec import decode
 from common.wire.messages import MEMBERS, TRAIN, MembersRequest, PrepareRequest, TrainRequest
 from server.secure.store import SUMS, SumStore
 from tests.support.desks import CLIENTS, LINES, Helpers, Upload, open_sum, prepare
-from tests.support.helpers import card, cards_of, members, node_keys
-from tests.support.mutations import mutated
+from tests.support.helpers import EXACT, card, cards_of, members, node_keys, roster, terms
+from tests.support.mutations import TIMES, mutated
 from tests.support.sum_runs import SumFederation, summed
 from tests.support.summing import CHECK, Summing
 
@@ -69,6 +70,20 @@ def test_who_invents_members_must_show_their_keys() -> None:
     shown = known_members(server.first.store, "toy").members[-4:]
     assert [one.name for one in shown] == INVENTED
     assert [one.identity for one in shown] == [one.identity for one in members(*INVENTED).members]
+
+
+def test_a_client_joins_sums_of_enough_owners_alone() -> None:
+    shown, ours = members("a@ann", "b@ann", "c@bob", "d"), roster()
+    assert shown.owners == (0, 1, 1, 2, 3)
+    party = Party("a@ann", simulated_key("a@ann"), shown)
+    expected = ExpectedSum("toy", 1, "train", ours, 3, {"update": np.zeros(6)}, party)
+    for number, digest in enumerate(shown.digests):
+        about = terms(**EXACT, roster=ours.digest, min_sum=3, members=digest)
+        if number == 4:
+            assert expected.accept(about.to_json()) == about
+            continue
+        with pytest.raises(RefusedError, match="members is not what this client requires"):
+            expected.accept(about.to_json())
 
 
 def test_a_client_in_whose_name_another_key_stands_joins_no_sum(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -125,7 +140,7 @@ def test_a_list_covers_what_it_was() -> None:
 
 def test_mutated_cards_and_lines_are_typed_errors() -> None:
     chance, cards = random.Random(3), cards_of("ann", "bob")
-    for _ in range(400):
+    for _ in range(400 * TIMES):
         changed, lines = mutated(chance, cards), mutated(chance, LINES[:3])
         for read, text in ((lambda text: read_members(text, "toy"), changed), (read_lines, lines)):
             try:

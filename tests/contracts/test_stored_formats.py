@@ -1,7 +1,7 @@
 """Stored files carry the version of their format: files of format 1 are read, files of a newer fedloom are refused by name.
 
 `tests/fixtures/format-1` has files of the last commit without versions (8840eb61): a run with a checkpoint and its origin, a
-client's state, a hub's states, a ledger, a helper's file and an invitation.
+client's state, a hub's states, a ledger and an invitation.
 """
 
 import json
@@ -18,7 +18,6 @@ from safetensors.numpy import load, save, save_file
 
 from client.hub.state import CLIENTS, StateBlocks
 from client.privacy.ledger.database import LedgerDatabase, entries
-from client.secure.helper.helper_state import open_file
 from client.state import ClientMemory, DiskStore
 from client.training.snapshot import ClientsState, Manifest, SnapshotFolder
 from common.errors import FedloomError, NewerFormatError, StateError
@@ -66,7 +65,6 @@ def test_files_of_the_first_format_are_read(stored: Path) -> None:
         assert memory.round == 2
         assert memory.groups["control"]["w"].tolist() == [2, 2, 2]
     assert read_ledger(stored / "ledger.sqlite") == 1
-    open_file(stored / "helper.sqlite", None, "").close()
     with pytest.raises(FedloomError, match="of version 1, which lacks the terms of the run; ask the server's owner"):
         read_invitation(stored / "invite.fedloom")
 
@@ -110,7 +108,6 @@ STORED: dict[str, tuple[str, Callable[[Path], None], Callable[[Path], object]]] 
         lambda folder: StateBlocks(folder / "hosted").load("run", "c0/data"),
     ),
     "ledger": ("ledger.sqlite", newer_database, lambda folder: read_ledger(folder / "ledger.sqlite")),
-    "helper": ("helper.sqlite", newer_database, lambda folder: open_file(folder / "helper.sqlite", None, "")),
     "invitation": (
         "invite.fedloom",
         lambda path: newer_json(path, "fedloom_invite"),

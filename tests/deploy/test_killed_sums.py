@@ -129,7 +129,7 @@ def test_helpers_that_are_gone_are_replaced(config: RunConfig, tmp_path: Path) -
     result = federation.run(renewed, resume=True)
     assert list(result.privacy.helpers) == ["helper-1", "helper-2"]
     assert [(one.round, one.clients) for one in federation.sums()] == [(1, 0), (2, 4), (3, 4)]
-    assert federation.sums()[0].lost == "round 1: the run's helpers were replaced"
+    assert federation.sums()[0].lost == "round 1: a helper was replaced or started again"
     assert not RunDirectory(tmp_path, "toy").config()["secure-sums.renew"]
 
 

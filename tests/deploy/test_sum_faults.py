@@ -7,13 +7,31 @@ from pathlib import Path
 import pytest
 from flwr.app import Message
 
+from common.config.run import RunConfig
 from common.errors import QuorumError, RefusedError
+from common.secure.terms import SumTerms
 from common.wire.codec import decode, encode
-from common.wire.messages import HELPER, OPEN, PREPARE, TRAIN, HelperReply, OpenRequest, TrainReply
+from common.wire.messages import (
+    HELPER,
+    OPEN,
+    PREPARE,
+    TRAIN,
+    HelperReply,
+    HelperRequest,
+    OpenRequest,
+    TrainReply,
+    TrainRequest,
+)
 from tests.support.sum_runs import MIN_SUM, SumFederation, losing, noised, summed
 
 FIRST, FIRST_HELPER = 1, 5
 """Nodes of the first client and of the first helper."""
+
+GONE = (
+    "round 1: helper 'helper-{}' refuses: round 1 of run 'toy' is of a key that this helper does not have: it started again,"
+    " or the run is over"
+)
+"""Reason of a lost sum."""
 
 
 def test_a_client_lost_before_its_upload_is_not_in_the_sum(tmp_path: Path) -> None:
@@ -76,24 +94,63 @@ def test_a_sum_of_too_few_clients_is_not_opened(tmp_path: Path) -> None:
     federation.grid.after = losing(TRAIN, [FIRST], times=99)
     opened: list[str] = []
     federation.grid.before = lambda message: opened.append(message.metadata.message_type)
-    with pytest.raises(QuorumError, match="2 usable uploads, 3 needed"):
+    with pytest.raises(QuorumError, match="usable uploads of 2 owners, 3 needed"):
         federation.run(summed(federation__wait=0.01, federation__deadline=0.2))
     assert not {PREPARE, OPEN} & set(opened)
 
 
-def test_a_helper_that_restarts_is_prepared_again_and_answers_the_same(tmp_path: Path) -> None:
-    config = noised()
-    through = SumFederation(tmp_path / "whole").run(config)
-    federation = SumFederation(tmp_path / "restarted")
-    left = [True]
+@pytest.mark.parametrize("config", [noised(), summed()], ids=["noise", "exact"])
+@pytest.mark.parametrize(("kind", "lost"), [(HELPER, 0), (TRAIN, 1), (PREPARE, 1), (OPEN, 1)])
+def test_a_helper_that_starts_again_costs_the_open_round(
+    config: RunConfig, kind: str, lost: int, tmp_path: Path
+) -> None:
+    """Its next answer, in whatever round of an exchange, is one of another key; then the run goes on with that key."""
+    federation = SumFederation(tmp_path)
+    left = [1, 2]  # the second message of the kind, so that the run has begun
 
     def restart(message: Message) -> None:
-        if message.metadata.message_type == OPEN and left:
-            left.pop()
+        if message.metadata.message_type == kind and left and left.pop() == 1:
             federation.restart_helper(0)
 
     federation.grid.before = restart
-    assert federation.run(config).model_sha256 == through.model_sha256
+    result = federation.run(config)
+    assert (result.rounds_done, [one.clients for one in federation.sums()]) == (3, [0, 4, 4] if lost else [4, 4, 4])
+    assert [one.lost for one in federation.sums() if one.lost] == [GONE.format(0)] * lost
+
+
+@pytest.mark.parametrize("config", [noised(), summed()], ids=["noise", "exact"])
+def test_a_helper_that_starts_again_while_the_server_is_away_costs_the_round_that_clients_paid_for(
+    config: RunConfig, tmp_path: Path
+) -> None:
+    federation = SumFederation(tmp_path)
+    federation.grid.after = losing(PREPARE, [FIRST_HELPER], times=99)
+    with pytest.raises(QuorumError, match="helper 'helper-0' does not answer"):
+        federation.run(config)
+    federation.connect()
+    federation.restart_helper(0)
+    asked: list[str] = []
+    federation.grid.before = lambda message: asked.append(message.metadata.message_type)
+    result = federation.run(config, resume=True)
+    assert (result.rounds_done, [one.clients for one in federation.sums()]) == (3, [0, 4, 4])
+    assert federation.sums()[0].lost == "round 1: a helper was replaced or started again"
+    assert asked.count(TRAIN) == 2 * len(federation.sessions)  # nobody is asked for the lost round
+
+
+def test_a_helper_that_is_a_copy_on_another_disk_gets_no_second_sum_of_a_round(tmp_path: Path) -> None:
+    """Without noise, a client answers a round under the first keys alone, since a copy knows no opened sums."""
+    config, federation = summed(rounds=1), SumFederation(tmp_path)
+    requests: list[Message] = []
+    federation.grid.before = lambda m: requests.append(m) if m.metadata.message_type == TRAIN else None
+    federation.run(config)
+    federation.restart_helper(0)
+    copy = federation.desks[0].card(HelperRequest("toy", "{}")).card
+    request = decode(TrainRequest, requests[0].content)
+    about = SumTerms.from_json(request.terms)
+    other = replace(about, keys=(copy, about.keys[1]))
+    first = federation.sessions[FIRST]
+    first.train(request)  # the same keys may ask again
+    with pytest.raises(RefusedError, match="a helper has another key than in this client's sum of round 1"):
+        first.train(replace(request, terms=other.to_json()))
 
 
 def test_helpers_open_no_second_set_of_a_round(tmp_path: Path) -> None:
@@ -120,19 +177,3 @@ def test_a_node_whose_card_is_not_valid_does_not_help(card: str, tmp_path: Path)
     federation.grid.after = forge
     with pytest.raises(QuorumError, match="1 helper online, 2 required"):
         federation.run(summed(**{"secure-sums__wait": 0.05}))
-
-
-def test_a_helper_that_refuses_is_named_and_loses_the_round(tmp_path: Path) -> None:
-    federation, config = SumFederation(tmp_path), summed(rounds=2)
-    opened: list[Message] = []
-
-    def end(message: Message) -> None:
-        if message.metadata.message_type == OPEN and not opened:
-            opened.append(message)
-            federation.desks[1].state.end("toy")
-
-    federation.grid.before = end
-    federation.run(config)
-    lost = federation.sums()
-    assert [(one.round, one.clients) for one in lost] == [(1, 0), (2, 0)]
-    assert lost[0].lost == "round 1: helper 'helper-1' refuses: run 'toy' is over here"

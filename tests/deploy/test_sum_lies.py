@@ -14,8 +14,10 @@ from flwr.app import Message
 from client.secure.upload import SumPart
 from common.arrays import Ints
 from common.config.run import RunConfig
+from common.errors import RefusedError
 from common.models import parameters
 from common.secure import norms
+from common.secure.quantisation import fixed_scale
 from common.wire.codec import decode, encode
 from common.wire.messages import OPEN, TRAIN, OpenReply, TrainReply
 from server.record.folder import RunDirectory
@@ -127,6 +129,23 @@ def test_an_upload_that_is_changed_on_its_way_does_not_fit_its_seeds(tmp_path: P
     federation.grid.after = change
     federation.run(noised(rounds=1))
     assert [one.rejected for one in federation.sums()] == [{"client-0": "helper 'helper-1' cannot open its box"}]
+
+
+@pytest.mark.parametrize("lie", [-5.0, 5.0])
+def test_a_statistic_that_no_data_of_the_clients_give_drops_the_sum(lie: float, tmp_path: Path) -> None:
+    federation = SumFederation(tmp_path)
+
+    def add(message: Message) -> Message:
+        if message.metadata.message_type == TRAIN and message.metadata.src_node_id == FIRST:
+            reply = decode(TrainReply, message.content)
+            numbers = reply.masked["sum"].copy()
+            numbers[0] += np.array(lie * fixed_scale(64)).astype(np.int64).view(np.uint64)
+            message.content = encode(replace(reply, masked={**reply.masked, "sum": numbers}))
+        return message
+
+    federation.grid.after = add
+    with pytest.raises(RefusedError, match=r"round 1: statistic 'ease_used' has .*so start a new run"):
+        federation.run(summed("ridge"))
 
 
 def distance(federation: SumFederation, config: RunConfig) -> float:

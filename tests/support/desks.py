@@ -2,12 +2,10 @@
 
 import base64
 from collections.abc import Sequence
-from pathlib import Path
 
 import numpy as np
 
 from client.secure.helper.helper_service import HelperService
-from client.secure.helper.helper_state import HelperState, book_in_memory, open_book
 from common.arrays import Array, Ints
 from common.secure.cards import HelperRoster, NodeCard
 from common.secure.masking import MASKED, box_context, seal, total_mask
@@ -55,17 +53,17 @@ class Helpers:
 
     Args:
         number: Number of helpers.
-        folder: Folder of their books; None for memory.
     """
 
-    def __init__(self, number: int = 2, folder: Path | None = None) -> None:
-        self.folder, self.number = folder, number
+    def __init__(self, number: int = 2) -> None:
+        self.number = number
         self.desks = [self._desk(n) for n in range(number)]
         cards = [desk.card(HelperRequest("toy", "{}")).card for desk in self.desks]
         self.roster = HelperRoster.read(cards, "toy")
 
     def terms(self, **changed: object) -> SumTerms:
-        return terms(**{"roster": self.roster.digest, "members": members(*CLIENTS).digest, **changed})
+        keys = tuple(self.roster.to_json())
+        return terms(**{"roster": self.roster.digest, "keys": keys, "members": members(*CLIENTS).digest, **changed})
 
     def upload(self, about: SumTerms, vectors: Sequence[Ints]) -> list[Upload]:
         return [Upload(f"client-{n:03}", vector, about, self.roster) for n, vector in enumerate(vectors)]
@@ -74,14 +72,11 @@ class Helpers:
         return [prepare(desk, about, uploads, n) for n, desk in enumerate(self.desks)]
 
     def restart(self) -> None:
-        """Start every helper again with its book."""
-        for desk in self.desks:
-            desk.state.close()
+        """Start every helper again: its keys are lost."""
         self.desks = [self._desk(n) for n in range(self.number)]
 
     def _desk(self, number: int) -> HelperService:
-        book: HelperState = open_book(self.folder / str(number)) if self.folder else book_in_memory()
-        return HelperService(f"helper-{number}", node_keys(number + 1)[number], book)
+        return HelperService(f"helper-{number}", node_keys(number + 1)[number])
 
 
 def prepare(desk: HelperService, about: SumTerms, uploads: Sequence[Upload], number: int = 0) -> PrepareReply:

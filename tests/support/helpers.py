@@ -64,4 +64,4 @@ def cards_of(*names: str, run: str = "toy") -> list[str]:
 
 
 def terms(**changed: Any) -> SumTerms:
-    return SumTerms(**{**TERMS, **changed})
+    return SumTerms(**{**TERMS, "keys": tuple(roster().to_json()), **changed})

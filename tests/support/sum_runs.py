@@ -16,7 +16,6 @@ from client.owner.policy import Policy
 from client.privacy.simulation import in_memory
 from client.secure.helper.app import answer, help_too
 from client.secure.helper.helper_service import HelperService
-from client.secure.helper.helper_state import book_in_memory
 from client.session import Session
 from client.state import MemoryStore
 from client.tasks.learner import Learner
@@ -116,9 +115,9 @@ class SumFederation:
         return run(self.grid, config.model_copy(update={"resume": resume}), self.runs)
 
     def restart_helper(self, number: int) -> None:
-        """Start a helper again with its book; its memory is lost."""
+        """Start a helper again: its keys are lost."""
         node = len(self.sessions) + 1 + number
-        self.desks[number] = _desk(number, self.desks[number])
+        self.desks[number] = _desk(number)
         self.grid._helpers[node] = partial(answer, self.desks[number])
 
     def sums(self, channel: str = "train") -> list[Sum]:
@@ -157,12 +156,9 @@ def _generator(number: int, releases: Iterator[int]) -> np.random.Generator:
     return np.random.default_rng([number, next(releases)])
 
 
-def _desk(
-    number: int, before: HelperService | None = None, *, name: str = "", serves: Literal["only", "also"] = "only"
-) -> HelperService:
+def _desk(number: int, *, name: str = "", serves: Literal["only", "also"] = "only") -> HelperService:
     def noise_key(terms: SumTerms) -> bytes:
         return hashlib.sha256(f"{number}|{terms.round}".encode()).digest()
 
-    book = before.state if before else book_in_memory()
     key = node_keys(number + 1)[number]
-    return HelperService(name or f"helper-{number}", key, book, serves=serves, noise_key=noise_key)
+    return HelperService(name or f"helper-{number}", key, serves=serves, noise_key=noise_key)

@@ -39,7 +39,7 @@ OPTIONS = (*METHOD, "--data", "demo:0-50", "--clients", "5", "--helpers", "2", "
 ROUNDS = "9"
 
 
-def test_a_killed_helper_is_started_again_and_a_resumed_run_trains_the_model_of_a_simulation(desk: Desk) -> None:
+def test_a_killed_helper_costs_at_most_its_open_sum_and_so_does_a_resumed_run(desk: Desk) -> None:
     first = desk.up(*OPTIONS, "--no-alone", "--rounds", ROUNDS, "--run-id", "sums")
     first.wait_for("protect against nobody but outsiders")
     first.wait_for(f"round 1/{ROUNDS}")
@@ -56,8 +56,8 @@ def test_a_killed_helper_is_started_again_and_a_resumed_run_trains_the_model_of_
     result = second.result()
     assert (result["status"], result["rounds_done"]) == ("completed", int(ROUNDS))
     assert list(result["privacy"]["helpers"]) == ["helper-1", "helper-2"]
-
-    assert desk.simulate(*OPTIONS, "--rounds", ROUNDS)["model_sha256"] == result["model_sha256"]
+    assert result["privacy"]["sums"]["lost"] <= 2
+    assert result["privacy"]["sums"]["opened"] >= int(ROUNDS)
 
 
 def test_equal_noise_gives_the_model_of_one_process_and_the_database_holds_no_vector(

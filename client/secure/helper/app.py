@@ -8,8 +8,7 @@ from flwr.clientapp import ClientApp
 
 from client.node.flower import failure_reply
 from client.node.observer import Observer
-from client.secure.helper.helper_service import HelperService
-from client.secure.helper.helper_state import HOUR, HelperState
+from client.secure.helper.helper_service import HOUR, HelperService, HelperState
 from common.errors import RefusedError
 from common.text import printable
 from common.wire.codec import decode, encode

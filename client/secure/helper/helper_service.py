@@ -2,9 +2,10 @@
 
 import logging
 import secrets
+import time
 from collections import OrderedDict
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from itertools import pairwise
 from threading import Lock
 from typing import Literal
@@ -13,10 +14,10 @@ import numpy as np
 from cryptography.hazmat.primitives.asymmetric.ec import EllipticCurvePrivateKey
 from cryptography.hazmat.primitives.asymmetric.x25519 import X25519PrivateKey
 
-from client.secure.helper.helper_state import HelperState, RunKeys
 from common.arrays import Array
 from common.errors import RefusedError, WireError
-from common.secure.cards import make_card
+from common.node_names import owner_of
+from common.secure.cards import HelperRoster, NodeCard, make_card
 from common.secure.masking import CHECKS, SEED, box_context, total_mask, unseal
 from common.secure.members import SumMember, read_lines
 from common.secure.noise import Stream, discrete_gaussian
@@ -26,13 +27,100 @@ from common.text import count, printable
 from common.wire.messages import HelperReply, HelperRequest, OpenReply, OpenRequest, PrepareReply, PrepareRequest
 
 MOST_RUNS = 16
-"""Maximum number of runs in memory."""
+"""Maximum number of runs with seeds in memory."""
+
+MOST_KEYS = 1_000
+"""Maximum number of runs with keys in memory."""
+
+HOUR, DAY = 3_600.0, 86_400.0  # seconds
 
 MOST_ROUNDS = 2
 """Maximum number of rounds of a run and a channel in memory."""
 
 MOST_SUMS = MOST_RUNS * MOST_ROUNDS * 4
 """Maximum number of sums in memory."""
+
+
+@dataclass
+class RunKeys:
+    """Key and card of a helper in one run, and the newest sums that it opened.
+
+    They are in memory alone. A helper that starts again has another key, and opens nothing that was sealed to this one.
+    """
+
+    secret: X25519PrivateKey
+    card: NodeCard
+    time: float
+    """Seconds of the last message."""
+    sums: dict[str, tuple[int, str, bytes]] = field(default_factory=dict)
+    """Channel -> round, digest of the set and key of the noise of the newest sum."""
+
+
+class HelperState:
+    """Keys and opened sums of one helper; the clock has monotonic seconds."""
+
+    def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
+        self._runs: dict[str, RunKeys] = {}
+        self._clock, self._lock = clock, Lock()
+
+    def keys(self, run: str, make: Callable[[], tuple[X25519PrivateKey, NodeCard]]) -> RunKeys:
+        """Return the keys of a run, new ones if it has none; the oldest of more than `MOST_KEYS` are deleted."""
+        with self._lock:
+            found = self._runs.pop(run, None) or RunKeys(*make(), self._clock())
+            self._runs[run], found.time = found, self._clock()
+            if len(self._runs) > MOST_KEYS:
+                del self._runs[next(iter(self._runs))]
+            return found
+
+    def find_keys(self, terms: SumTerms) -> RunKeys:
+        """Return the keys to which the masks of a sum are sealed.
+
+        Raises:
+            RefusedError: There are none, or the terms name other ones.
+        """
+        with self._lock:
+            if found := self._runs.get(terms.run):
+                found.time = self._clock()
+        if found is None or found.card.key not in HelperRoster.of(terms).keys:
+            about = (
+                f"round {terms.round} of run '{printable(terms.run, 80)}' is of a key that this helper does not have"
+            )
+            raise RefusedError(f"{about}: it started again, or the run is over")
+        return found
+
+    def enter(self, terms: SumTerms, members: str, draw: Callable[[], bytes]) -> bytes:
+        """Note the sum of a round and a channel; return the key of its noise.
+
+        `members` is the digest of the set: names, boxes and terms. `draw` gives a fresh key.
+
+        Raises:
+            RefusedError: The sum was opened for another set, or it is closed.
+        """
+        sums = self.find_keys(terms).sums
+        with self._lock:
+            number, before, key = sums.get(terms.channel, (-1, "", b""))
+            if number > terms.round:
+                raise RefusedError(f"the sum of round {terms.round} is closed")
+            if number == terms.round and before != members:
+                raise RefusedError(f"the sum of round {terms.round} was opened for another set")
+            if number < terms.round:
+                key = draw()
+                sums[terms.channel] = terms.round, members, key
+            return key
+
+    def end(self, run: str) -> None:
+        """Delete the keys of a run that is over."""
+        with self._lock:
+            self._runs.pop(run, None)
+
+    def forget(self, days: float) -> list[str]:
+        """Delete the keys of runs without a message for so many days; return their names."""
+        with self._lock:
+            last = self._clock() - days * DAY
+            old = [run for run, keys in self._runs.items() if keys.time < last]
+            for run in old:
+                del self._runs[run]
+            return old
 
 
 @dataclass(frozen=True)
@@ -90,30 +178,29 @@ sums = logging.getLogger("fedloom.helper.sums")
 class HelperService:
     """Helper in any number of runs.
 
-    Owners identify it by the node key. `serves` is `also` if the node is a client, too. `noise_key` gives the keys of noise;
-    reproducible in studies only.
+    Owners identify it by the node key. `serves` is `also` if the node is a client, too. `noise_key` gives the keys of noise,
+    `run_key` the key of a run; reproducible in studies and simulations only.
     """
 
     def __init__(
         self,
         name: str,
         node_key: EllipticCurvePrivateKey,
-        state: HelperState,
         *,
         serves: Literal["only", "also"] = "only",
         most_numbers: int = MOST_NUMBERS,
         noise_key: Callable[[SumTerms], bytes] = lambda terms: secrets.token_bytes(32),
+        run_key: Callable[[str], X25519PrivateKey] = lambda run: X25519PrivateKey.generate(),
     ) -> None:
-        self.name, self.state = name, state
+        self.name, self.state = name, HelperState()
         self._node_key, self._serves, self._most_numbers, self._noise_key = node_key, serves, most_numbers, noise_key
-        self._prepared = PreparedSums()
+        self._prepared, self._run_key = PreparedSums(), run_key
 
     def card(self, request: HelperRequest) -> HelperReply:
-        """Return the card of a run, with a key of this run alone; end the run if it is over.
+        """Return the card of a run, with a key of this run and this start alone; end the run if it is over.
 
         Raises:
             WireError: The run's name is invalid.
-            RefusedError: The run is over.
         """
         run = request.run
         if not 0 < len(run) <= LONGEST_RUN or not run.isprintable():
@@ -121,19 +208,19 @@ class HelperService:
         if request.over:
             self.state.end(run)
             return HelperReply("")
-        return HelperReply(self.state.keys(run, lambda: self._make_keys(run)).card)
+        return HelperReply(self.state.keys(run, lambda: self._make_keys(run)).card.to_json())
 
     def prepare(self, request: PrepareRequest) -> PrepareReply:
         """Open every box and keep the seeds in memory.
 
         Raises:
             WireError: Terms or names are malformed.
-            RefusedError: This helper does not serve the run.
+            RefusedError: This helper does not serve the run, or had another key.
         """
         terms = self._terms(request.terms)
         names = _check_names(request.clients, terms, self.name)
         boxes = dict(zip(names, _pair_boxes(request, terms), strict=True))
-        secret = X25519PrivateKey.from_private_bytes(self.state.find_keys(terms.run).secret)
+        secret = self.state.find_keys(terms).secret
         members = read_lines(request.members)
         if members.digest != terms.members:
             raise RefusedError(f"round {terms.round}: the members are not those of its terms")
@@ -148,7 +235,7 @@ class HelperService:
         return PrepareReply(terms.round, terms.channel, bad, shares)
 
     def open(self, request: OpenRequest) -> OpenReply:
-        """Return the sum of the masks of a set of clients, minus noise; the set is booked first.
+        """Return the sum of the masks of a set of clients, minus noise; the set is noted first.
 
         Raises:
             WireError: Terms or names are malformed.
@@ -156,7 +243,7 @@ class HelperService:
         """
         terms = self._terms(request.terms)
         names = _check_names(request.clients, terms, self.name)
-        self.state.find_keys(terms.run)
+        self.state.find_keys(terms)
         prepared = self._prepared.find(terms)
         if prepared is None:
             return OpenReply(terms.round, terms.channel, missing=True)
@@ -164,20 +251,18 @@ class HelperService:
             raise RefusedError(f"round {terms.round} was prepared on other terms")
         if not set(names) <= prepared.seeds.keys():
             raise RefusedError(f"round {terms.round}: a client of the set was not prepared")
-        if len(names) < terms.min_sum:
-            raise RefusedError(f"{count(len(names), 'client')} in the sum; its terms require {terms.min_sum}")
+        if (owners := len({*map(owner_of, names)})) < terms.min_sum:
+            raise RefusedError(f"clients of {count(owners, 'owner')} in the sum; its terms require {terms.min_sum}")
         members = digest([terms.digest, [[name, prepared.boxes[name]] for name in names]])
-        key = self.state.enter(terms, members, len(names), lambda: self._noise_key(terms))
+        key = self.state.enter(terms, members, lambda: self._noise_key(terms))
         opened = _noised_sum(terms, [prepared.seeds[name] for name in names], key)
         clients, run = count(len(names), "client"), printable(terms.run, 80)
         sums.info("%s · round %d · %s · %s · noise %d", run, terms.round, terms.channel, clients, terms.noise)
         return OpenReply(terms.round, terms.channel, missing=False, opened={"sum": opened})
 
-    def _make_keys(self, run: str) -> RunKeys:
-        key = X25519PrivateKey.generate()
-        return RunKeys(
-            key.private_bytes_raw(), make_card(self.name, run, self._node_key, key.public_key(), self._serves).to_json()
-        )
+    def _make_keys(self, run: str) -> tuple[X25519PrivateKey, NodeCard]:
+        key = self._run_key(run)
+        return key, make_card(self.name, run, self._node_key, key.public_key(), self._serves)
 
     def _terms(self, text: str) -> SumTerms:
         terms = SumTerms.from_json(text)

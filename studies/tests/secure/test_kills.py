@@ -1,4 +1,4 @@
-"""Random kills in runs with secure sums: no second sum, no unpaid upload, the model of the unbroken run."""
+"""Random kills in runs with secure sums: no second sum, no unpaid upload, at most a round for each start of a helper."""
 
 import secrets
 from collections import Counter
@@ -7,7 +7,7 @@ from collections.abc import Callable
 import pytest
 
 from client.privacy.ledger.ledger import Ledger
-from client.secure.helper.helper_state import HelperState
+from client.secure.helper.helper_service import HelperState
 from studies.secure.kill_federation import HELPERS
 from studies.secure.kills import KILLS_A_RUN, KINDS, ROUNDS, RUNS, Plan, measure, plans
 
@@ -18,7 +18,9 @@ RUNS_HERE = 5
 def test_kills_open_no_second_sum_and_lose_no_entry(plan: Plan) -> None:
     outcome = measure(plan)
     assert sum(outcome.kills.values()) == KILLS_A_RUN
-    assert (outcome.rounds, outcome.sums) == (ROUNDS, ROUNDS * HELPERS)
+    assert outcome.rounds == ROUNDS
+    assert outcome.lost <= outcome.kills.get("helper", 0)
+    assert (ROUNDS - outcome.lost) * HELPERS <= outcome.sums <= ROUNDS * HELPERS
     assert (outcome.second_sums, outcome.unpaid) == (0, 0)
     assert (outcome.uploads > 0) is plan.has_noise
     assert outcome.has_same_model or not outcome.is_comparable
@@ -31,10 +33,10 @@ def test_a_hundred_kills_strike_each_kind_of_process() -> None:
     assert min(kills[kind] for kind in KINDS) >= 20
 
 
-def test_a_helper_without_its_book_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_helper_with_two_answers_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Noise is drawn anew for a request that the killed server repeats."""
     monkeypatch.setattr(HelperState, "enter", lambda *_: secrets.token_bytes(32))
-    plan = Plan(1, has_noise=True, has_lost_clients=False)
-    assert measure(plan).second_sums == ROUNDS * HELPERS
+    assert any(measure(Plan(seed, has_noise=True, has_lost_nodes=False)).second_sums for seed in (1, 5, 9))
 
 
 def test_an_upload_without_an_entry_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -42,5 +44,5 @@ def test_an_upload_without_an_entry_is_found(monkeypatch: pytest.MonkeyPatch) ->
         return make()
 
     monkeypatch.setattr(Ledger, "release", release)
-    outcome = measure(Plan(1, has_noise=True, has_lost_clients=False))
+    outcome = measure(Plan(1, has_noise=True, has_lost_nodes=False))
     assert outcome.unpaid == outcome.uploads > 0

@@ -1,5 +1,6 @@
 """2,000 requests with mutated terms at a client: typed errors only, and no more than one round is paid."""
 
+import json
 import random
 from contextlib import suppress
 from dataclasses import replace
@@ -8,9 +9,9 @@ import pytest
 
 from client.privacy.transforms import Released
 from common.errors import FedloomError
-from common.secure.terms import SumTerms
+from common.secure.terms import SumTerms, canonical
 from tests.client.secure.test_training_sums import RHO, exact_blocks, summed
-from tests.support.mutations import mutated
+from tests.support.mutations import TIMES, mutated
 from tests.support.summing import Summing
 
 
@@ -25,8 +26,11 @@ def test_mutated_terms_ask_for_no_less_noise_and_cost_no_more(monkeypatch: pytes
         raise FedloomError("enough")
 
     monkeypatch.setattr("client.session.train", train)
-    for _ in range(2_000):
-        text = mutated(chance, good.terms)
+    content = json.loads(good.terms)
+    for _ in range(2_000 * TIMES):  # half of them are of one field
+        text, field = mutated(chance, good.terms), chance.choice([*content])
+        if chance.random() < 0.5:
+            text = canonical({**content, field: mutated(chance, content[field])}).decode()
         with suppress(FedloomError):
             server.first.train(replace(good, terms=text))
     expected = SumTerms.from_json(good.terms)

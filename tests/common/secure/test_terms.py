@@ -69,7 +69,10 @@ def test_the_text_is_canonical() -> None:
         ("layout", ()),
         ("roster", "0" * 63),
         ("roster", "G" * 64),
-        ("version", 4),
+        ("keys", ()),
+        ("keys", ("card", 1)),
+        ("keys", ["card", "card"]),
+        ("version", 5),
     ],
 )
 def test_a_bad_field_is_named(field: str, value: object) -> None:
@@ -90,7 +93,7 @@ def _texts() -> list[str]:
         "NaN",
         "[" * 100_000,
         "x" * 1_000_001,
-        json.dumps({**good, "version": 4}),
+        json.dumps({**good, "version": 5}),
         json.dumps({**good, "more": 1}),
         json.dumps({key: value for key, value in good.items() if key != "run"}),
         json.dumps({**good, "clip": 1.0}),

@@ -47,12 +47,11 @@ def test_a_helping_client_sends_a_card_signed_by_its_node_key(monkeypatch: pytes
     card = NodeCard.from_json(text)
     assert (card.name, card.run, card.serves) == ("ann-helper", "toy", "also")
     assert card.fingerprint == fingerprint(load_private_key(Path("node.key")).public_key())
-    assert Path("state/ann/helper/helper.sqlite").exists()
+    assert not Path("state/ann/helper").exists()
 
 
 def test_by_default_a_client_does_not_help(monkeypatch: pytest.MonkeyPatch) -> None:
     assert cards(monkeypatch, "") == [""]
-    assert not Path("state/ann/helper").exists()
 
 
 def test_without_a_key_a_client_cannot_help() -> None:

@@ -1,4 +1,4 @@
-"""Hostile requests at the desk of a helper: replayed boxes, malformed sets; nothing is booked."""
+"""Hostile requests at the desk of a helper: replayed boxes, malformed sets; nothing is noted."""
 
 import numpy as np
 import pytest
@@ -9,6 +9,7 @@ from common.errors import FedloomError, RefusedError, WireError
 from common.secure.terms import SumTerms
 from common.wire.messages import HelperRequest, OpenRequest, PrepareRequest
 from tests.support.desks import LINES, Helpers, Upload, open_sum, prepare
+from tests.support.helpers import members
 
 
 def vectors(number: int) -> list[Ints]:
@@ -87,7 +88,7 @@ def refused(room: Helpers, change: str) -> None:
         case "terms":
             desk.open(OpenRequest("{}", names))
         case "large":
-            HelperService("helper-0", desk._node_key, desk.state, most_numbers=5).prepare(
+            HelperService("helper-0", desk._node_key, most_numbers=5).prepare(
                 PrepareRequest(text, names, sealed, LINES, bound)
             )
         case "run without a name":
@@ -97,7 +98,7 @@ def refused(room: Helpers, change: str) -> None:
 @pytest.mark.parametrize(
     ("change", "kind", "reason"),
     [
-        ("too few", RefusedError, "2 clients in the sum; its terms require 3"),
+        ("too few", RefusedError, "clients of 2 owners in the sum; its terms require 3"),
         ("too many", WireError, "its terms allow 3"),
         ("not prepared", RefusedError, "not prepared"),
         ("twice", WireError, "repeated"),
@@ -106,17 +107,30 @@ def refused(room: Helpers, change: str) -> None:
         ("no clients", WireError, "0 clients"),
         ("a box short", WireError, "3 boxes and 4 commitments of 4 clients"),
         ("helper as client", WireError, "name of the helper"),
-        ("other run", RefusedError, "no card of run 'other'"),
+        ("other run", RefusedError, "round 1 of run 'other' is of a key that this helper does not have"),
         ("other terms", RefusedError, "prepared on other terms"),
         ("terms", WireError, "terms"),
         ("large", RefusedError, "6 numbers"),
         ("run without a name", WireError, "invalid name"),
     ],
 )
-def test_a_bad_request_is_refused_and_nothing_is_booked(change: str, kind: type[FedloomError], reason: str) -> None:
+def test_a_bad_request_is_refused_and_nothing_is_noted(change: str, kind: type[FedloomError], reason: str) -> None:
     room = Helpers()
     with pytest.raises(kind, match=reason):
         refused(room, change)
-    with room.desks[0].state._writing() as db:
-        assert db.execute("SELECT COUNT(*) FROM sums").fetchone() == (0,)
-        assert db.execute("SELECT sequence FROM head").fetchone() == (1,)
+    assert room.desks[0].state.find_keys(room.terms()).sums == {}
+
+
+OWNED = ("a@ann", "b@ann", "c@bob")
+
+
+def test_an_owner_of_several_clients_counts_once_for_a_helper() -> None:
+    room = Helpers()
+    shown = members(*OWNED)
+    about = room.terms(min_sum=3, members=shown.digest)
+    uploads = [Upload(name, vector, about, room.roster) for name, vector in zip(OWNED, vectors(3), strict=True)]
+    lines = [one.line for one in shown.members]
+    boxes, bound = [one.sealed[0] for one in uploads], [one.commitment for one in uploads]
+    assert room.desks[0].prepare(PrepareRequest(about.to_json(), [*OWNED], boxes, lines, bound)).bad == []
+    with pytest.raises(RefusedError, match="clients of 2 owners in the sum; its terms require 3"):
+        open_sum(room.desks[0], about, uploads)
