@@ -8,6 +8,7 @@ refused unread.
 
 import asyncio
 import logging
+import math
 import time
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
@@ -45,7 +46,7 @@ from common.door.frames import (
     chunks_of,
 )
 from common.errors import WireError
-from common.wire.messages import FAILED
+from common.wire.messages import FAILED, SILENCE_SECONDS
 from deploy.superlink.admission import Admission, NoticeError
 from deploy.superlink.door_node import DoorNode
 
@@ -73,6 +74,8 @@ STORE_SECONDS = 2.0
 """Seconds after which a wait for the SuperLink's store is logged."""
 
 BARRED = "the key of this client is barred for a time"
+
+SLOW = "its reply to an earlier request is still on its way"
 
 MISSING = 3
 """Flower's code of an answer that will not come."""
@@ -201,7 +204,8 @@ class ClientStream:
         self.end: asyncio.Future[StreamEndError] = asyncio.get_running_loop().create_future()
         self.reply: Reply | None = None
         self.body: Assembly | None = None
-        self.deadline = 0.0
+        self.begun = self.deadline = 0.0
+        self.is_slow = self.is_over = False
         self.answered = -FETCH_SECONDS
 
     def put(self, frames: Iterable[bytes]) -> None:
@@ -333,6 +337,7 @@ class Door:
                 await self._refuse(context, stream.end.result(), count, hears=writer.done())
             await cancel_all(writer)
         finally:
+            stream.is_over = True
             leaving = asyncio.ensure_future(self._leave(stream, writer, reader))  # this call may be cancelled
             self._leaving.add(leaving)
             leaving.add_done_callback(self._leaving.discard)
@@ -360,7 +365,9 @@ class Door:
             self._allowances.pop(key, None)
             raise StreamEndError(Notice.NOT_ADMITTED, "the key is not registered")
         if before := self._streams.get(node):
-            before.close(Notice.REPLACED, "another client uses the same key")
+            before.close(Notice.REPLACED, f"another client uses the same key, from {context.peer()}")
+            if not before.is_over:
+                allowance.joins.left = min(allowance.joins.left, 1.0)  # clients that replace each other stop no round
         allowance.node = node
         stream = self._streams[node] = ClientStream(node, context, allowance, key, renew_at)
         stream.put_frame(ServerFrame(welcome=Welcome(node=node)))
@@ -473,7 +480,8 @@ class Door:
             self._settle(task, Answer(task=identity, code=FAILED, reason=text))
         else:
             stream.reply, stream.body = reply, Assembly(reply.size, reply.data, wanted=not task.is_over)
-            stream.deadline = time.monotonic() + (task.upload or self._limits.body_seconds(reply.size))
+            stream.begun, stream.is_slow = time.monotonic(), False
+            stream.deadline = stream.begun + min(task.upload or math.inf, self._limits.body_seconds(reply.size))
             if not stream.body.is_complete:
                 stream.put_frame(ServerFrame(go=Go(task=identity)))
             self._complete(stream)
@@ -494,6 +502,19 @@ class Door:
         """Note that a reply, which has begun, did not arrive in time."""
         if task := self._task_of(stream, stream.reply.task) if stream.reply else None:
             self._miss(task, "its content did not arrive")
+
+    def _skip_slow(self) -> None:
+        """Give up the tasks of clients that still send a reply to an ended request, after the time of a silence."""
+        for stream in self._streams.values():
+            task = self._task_of(stream, stream.reply.task) if stream.reply else None
+            if not task or not task.is_over or time.monotonic() < stream.begun + SILENCE_SECONDS:
+                continue
+            if not stream.is_slow:
+                stream.is_slow = True
+                stream.count(NoticeError(Notice.LATE, "its reply is on its way after the round, which goes on without it"))
+            for other in self._tasks.values():
+                if other.about.node == stream.node and not other.is_over:
+                    self._miss(other, SLOW)
 
     def _miss(self, task: OpenTask, reason: str) -> None:
         if task.answer is None:
@@ -525,6 +546,7 @@ class Door:
                 self._settle(task, Answer(task=about.id, code=ELSEWHERE))
             elif about.node in barred:
                 self._miss(task, BARRED)
+        self._skip_slow()
 
     def _awaited(self, run: int, identities: Iterable[str]) -> Iterator[OpenTask]:
         """Yield the tasks of a run with these ids; those before the door's start have no answer."""
@@ -545,6 +567,7 @@ class Door:
                 stream.close(Notice.NOT_ADMITTED, "the key is not registered any more")
         for stream in self._streams.values():
             stream.renew(self._admission)
+        self._skip_slow()
         runs = {task.run for task in self._tasks.values()}
         if ended := await self._ask_store(self._node.ended, runs) if runs else set():
             self._tasks = {one: task for one, task in self._tasks.items() if task.run not in ended}

@@ -304,6 +304,8 @@ def main() -> None:
     kind, port, ca, key = sys.argv[1:]
     os.setsid()  # attackers have machines of their own, and Linux weighs sessions against each other
     os.setpriority(os.PRIO_PROCESS, 0, 19)
+    with suppress(OSError):
+        Path("/proc/self/autogroup").write_text("19")  # else its session weighs as much as that of the door
     for number, _ in enumerate(ATTACKS[kind](Target(int(port), Path(ca), Path(key)))):
         if number == 0:
             print(f"begun {kind}", flush=True)

@@ -2,6 +2,7 @@
 
 import logging
 import os
+import re
 import socket
 import ssl
 import threading
@@ -45,8 +46,9 @@ from common.errors import ConnectError
 from common.node_names import fingerprint, to_pem
 from deploy.keys.certificates import make_authority
 from deploy.keys.nodes import make_node_key
+from deploy.superlink import door as door_of_server
 from deploy.superlink import strangers
-from deploy.superlink.door import MISSING
+from deploy.superlink.door import MISSING, SLOW
 from studies.faults import attacks
 from studies.faults.attacks import ATTACKS, STRANGERS, Target
 from tests.support.doors import DoorHome, FakeNode, open_door
@@ -419,6 +421,29 @@ def test_a_client_without_a_hello_or_a_body_is_cut_off(home: DoorHome, connect: 
         slow.close()
 
 
+def test_a_reply_that_outlasts_its_round_holds_up_no_other_and_is_logged_with_its_key(
+    home: DoorHome, connect: Callable[..., Raw], monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.setattr(door_of_server, "SILENCE_SECONDS", 0.2)
+    key = home.make_key("trickle")
+    with open_door(home.at) as door:
+        slow = Raw(door, home, key)
+        node, body = slow.hello(), bytes(3 * CHUNK_BYTES)
+        [task] = door.post(RecordDict(), nodes=[node])
+        assert slow.next().task.id == task
+        slow.send(ClientFrame(reply=Reply(task=task, size=len(body), data=first_bytes(body))))
+        assert slow.next().go.task == task
+        door.give(Order(contents=[b""], tasks=[Addressed(id="second", node=node)]), is_over=True)
+        wait_until(lambda: [(one.task, one.code, one.reason) for one in door.answers] == [("second", MISSING, SLOW)])
+        slow.send(*[ClientFrame(chunk=chunk) for chunk in further_chunks(body)])
+        assert [slow.next().WhichOneof("frame") for _ in range(2)] == ["task", "received"]
+        [third] = door.post(RecordDict(), nodes=[node])
+        assert slow.next().task.id == third
+        slow.close()
+    [line] = [one.getMessage() for one in caplog.records if "at the door, late" in one.getMessage()]
+    assert fingerprint(key.public_key()) in line
+
+
 def test_connections_without_a_handshake_are_closed_and_disturb_nobody(home: DoorHome) -> None:
     """Measured: 3,000 of them leave the rounds a second as they are, and take 63 MB for the 10 s."""
     with open_door(home.at, hello=1.0) as door:
@@ -448,6 +473,25 @@ def test_the_second_client_with_a_key_replaces_the_first(
     second.send(ClientFrame(reply=Reply(task=task)))
     assert second.next().received.task == task
     assert ("leave", node) not in door.events
+
+
+def test_clients_that_replace_each_other_are_named_by_both_addresses_and_one_stays(
+    door: FakeNode, home: DoorHome, connect: Callable[..., Raw], caplog: pytest.LogCaptureFixture
+) -> None:
+    key = home.make_key("both")
+    clients, found = [connect(key)], list[str]()
+    node = clients[0].hello()
+    while len(found) < 90 and "notice" not in found:  # a burst of 100 streams without a replacement
+        clients.append(connect(key))
+        clients[-1].send(HELLO)
+        frame = clients[-1].next()
+        found.append(frame.WhichOneof("frame") or "")
+    assert frame.notice.kind == Notice.TOO_MANY
+    [task] = door.post(RecordDict(), nodes=[node])
+    assert clients[-2].next().task.id == task
+    [line] = [one.getMessage() for one in caplog.records if "at the door, replaced" in one.getMessage()]
+    assert fingerprint(key.public_key()) in line
+    assert len({*re.findall(r"ipv[46]:\S*:(\d+)", line)}) == 2
 
 
 def test_a_replaced_client_of_fedloom_ends_with_an_error(home: DoorHome) -> None:
