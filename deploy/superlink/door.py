@@ -73,6 +73,9 @@ NOTICE_SECONDS = 1.0
 STORE_SECONDS = 2.0
 """Seconds after which a wait for the SuperLink's store is logged."""
 
+MOST_PAUSES = 8
+"""Longest pause of a barred key, in first ones."""
+
 BARRED = "the key of this client is barred for a time"
 
 SLOW = "its reply to an earlier request is still on its way"
@@ -186,6 +189,14 @@ class Allowance:
         self.bytes = Rate(limits.flow_mb * MEGABYTE, limits.message_bytes)
         self.joins = Rate(limits.joins, limits.join_burst)
         self.barred_until, self.node = 0.0, 0
+        self._first_pause = self._pause = limits.barred
+
+    def bar(self) -> None:
+        """Bar the key for a time, which is twice as long if the last one ended lately, up to a limit."""
+        if (now := time.monotonic()) > self.barred_until + MOST_PAUSES * self._first_pause:
+            self._pause = self._first_pause
+        self.barred_until = now + self._pause
+        self._pause = min(2 * self._pause, MOST_PAUSES * self._first_pause)
 
     @property
     def is_barred(self) -> bool:
@@ -379,7 +390,7 @@ class Door:
     def _bar(self, allowance: Allowance) -> StreamEndError:
         """Bar a key for a time, in which its answers are not waited for; return the end of its stream."""
         if not allowance.is_barred:
-            allowance.barred_until = time.monotonic() + self._limits.barred
+            allowance.bar()
             for task in [task for task in self._tasks.values() if task.about.node == allowance.node]:
                 self._miss(task, BARRED)
         return StreamEndError(Notice.TOO_MANY, "this key sent too many messages, or opened too many streams")
@@ -511,7 +522,9 @@ class Door:
                 continue
             if not stream.is_slow:
                 stream.is_slow = True
-                stream.count(NoticeError(Notice.LATE, "its reply is on its way after the round, which goes on without it"))
+                stream.count(
+                    NoticeError(Notice.LATE, "its reply is on its way after the round, which goes on without it")
+                )
             for other in self._tasks.values():
                 if other.about.node == stream.node and not other.is_over:
                     self._miss(other, SLOW)

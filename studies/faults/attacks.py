@@ -189,19 +189,22 @@ def send_large(target: Target) -> Iterator[None]:
 
 
 def answer_tasks(target: Target, size: int, pause: float) -> Iterator[None]:
-    """Answer each task by so many bytes, with a pause after each chunk."""
+    """Answer each task by so many bytes, with a pause between chunks, and heartbeats as a client sends them."""
     content, frames = bytes(size), [HELLO]
     further: Iterator[Chunk] = iter(())
 
     def send() -> Iterator[bytes]:
+        at = 0.0
         while True:
             while frames:
                 yield frames.pop(0)
-            time.sleep(pause or 0.01)
-            for chunk in further:
+                at = time.monotonic() + pause
+            if time.monotonic() >= at and (chunk := next(further, None)):
                 yield ClientFrame(chunk=chunk).SerializeToString()
-                time.sleep(pause)
-            yield BEAT
+                at = time.monotonic() + pause
+            else:
+                yield BEAT
+                time.sleep(min(pause, 0.5) or 0.01)
 
     while True:
         for received in target.call(send()):

@@ -38,6 +38,7 @@ from common.door.frames import (
     ELSEWHERE,
     PROTOCOL,
     SERVE,
+    DoorLimits,
     first_bytes,
     further_chunks,
 )
@@ -48,7 +49,7 @@ from deploy.keys.certificates import make_authority
 from deploy.keys.nodes import make_node_key
 from deploy.superlink import door as door_of_server
 from deploy.superlink import strangers
-from deploy.superlink.door import MISSING, SLOW
+from deploy.superlink.door import MISSING, SLOW, Allowance
 from studies.faults import attacks
 from studies.faults.attacks import ATTACKS, STRANGERS, Target
 from tests.support.doors import DoorHome, FakeNode, open_door
@@ -354,6 +355,19 @@ def test_a_key_that_floods_is_barred_for_a_time(door: FakeNode, home: DoorHome, 
     honest.send(BEAT)
     time.sleep(1.1)
     assert connect(key).hello()
+
+
+def test_the_pause_of_a_barred_key_doubles_up_to_a_limit_and_is_forgotten(monkeypatch: pytest.MonkeyPatch) -> None:
+    now, pauses = 1e6, list[float]()
+    monkeypatch.setattr(door_of_server.time, "monotonic", lambda: now)
+    allowance = Allowance(DoorLimits(barred=10.0))
+    for calm in (0.0, 0.0, 79.0, 0.0, 0.0, 81.0):
+        now += calm
+        allowance.bar()
+        pauses.append(allowance.barred_until - now)
+        assert allowance.is_barred
+        now = allowance.barred_until
+    assert pauses == [10.0, 20.0, 40.0, 80.0, 80.0, 10.0]
 
 
 def test_a_key_opens_few_streams(home: DoorHome, caplog: pytest.LogCaptureFixture) -> None:
