@@ -38,16 +38,14 @@ from common.door.door_pb2 import (
 )
 from common.door.frames import (
     ELSEWHERE,
-    MEGABYTE,
     MOST_VARIABLE,
     Assembly,
     DoorLimits,
-    Rate,
     chunks_of,
 )
 from common.errors import WireError
 from common.wire.messages import FAILED, SILENCE_SECONDS
-from deploy.superlink.admission import Admission, NoticeError
+from deploy.superlink.admission import Admission, Allowance, NoticeError
 from deploy.superlink.door_node import DoorNode
 
 log = logging.getLogger("flwr")
@@ -72,9 +70,6 @@ NOTICE_SECONDS = 1.0
 
 STORE_SECONDS = 2.0
 """Seconds after which a wait for the SuperLink's store is logged."""
-
-MOST_PAUSES = 8
-"""Longest pause of a barred key, in first ones."""
 
 BARRED = "the key of this client is barred for a time"
 
@@ -175,33 +170,6 @@ class StreamEndError(NoticeError):
 
 Count = Callable[[NoticeError], None]
 """Counts a refusal of a caller."""
-
-
-class Allowance:
-    """Frames and bytes that a key may send now.
-
-    Args:
-        limits: Limits of the door.
-    """
-
-    def __init__(self, limits: DoorLimits) -> None:
-        self.frames = Rate(limits.frames, limits.burst)
-        self.bytes = Rate(limits.flow_mb * MEGABYTE, limits.message_bytes)
-        self.joins = Rate(limits.joins, limits.join_burst)
-        self.barred_until, self.node = 0.0, 0
-        self._first_pause = self._pause = limits.barred
-
-    def bar(self) -> None:
-        """Bar the key for a time, which is twice as long if the last one ended lately, up to a limit."""
-        if (now := time.monotonic()) > self.barred_until + MOST_PAUSES * self._first_pause:
-            self._pause = self._first_pause
-        self.barred_until = now + self._pause
-        self._pause = min(2 * self._pause, MOST_PAUSES * self._first_pause)
-
-    @property
-    def is_barred(self) -> bool:
-        """True while the key gets no stream."""
-        return time.monotonic() < self.barred_until
 
 
 class ClientStream:
@@ -515,7 +483,7 @@ class Door:
             self._miss(task, "its content did not arrive")
 
     def _skip_slow(self) -> None:
-        """Give up the tasks of clients that still send a reply to an ended request, after the time of a silence."""
+        """Give up the tasks of clients that have sent a reply to an ended request for as long as a silence."""
         for stream in self._streams.values():
             task = self._task_of(stream, stream.reply.task) if stream.reply else None
             if not task or not task.is_over or time.monotonic() < stream.begun + SILENCE_SECONDS:

@@ -189,7 +189,7 @@ def send_large(target: Target) -> Iterator[None]:
 
 
 def answer_tasks(target: Target, size: int, pause: float) -> Iterator[None]:
-    """Answer each task by so many bytes, with a pause between chunks, and heartbeats as a client sends them."""
+    """Answer each task by so many bytes, with a pause between chunks, and with a client's heartbeats."""
     content, frames = bytes(size), [HELLO]
     further: Iterator[Chunk] = iter(())
 

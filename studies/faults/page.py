@@ -79,8 +79,9 @@ PyTorch. Its clients run on: they keep their prepared data, and reach it again w
 
 Each attack strikes a run of `fedloom serve`: three clients with a fortieth of the demo rules, over TLS.
 `python -m studies.faults attacks` measures rounds a second before, during and after it, and the largest memory of each process.
-Attackers run on the same cores at the lowest priority (nice 19, also of their session), as if they had others. The run's processes
-had a higher one (nice -15), since the machine did other work too; shares within a fifth of 1 are its noise. Strangers come from an address of their own.
+Attackers run on the same cores at the lowest priority (nice 19, also of their session), as if they had others. The run's
+processes had a higher one (nice -15), since the machine did other work too; shares within a fifth of 1 are its noise.
+Strangers come from an address of their own.
 With `ca.pem` they pass the TLS handshake by the certificate of an unregistered key.
 
 {attacks}

@@ -47,9 +47,10 @@ from common.errors import ConnectError
 from common.node_names import fingerprint, to_pem
 from deploy.keys.certificates import make_authority
 from deploy.keys.nodes import make_node_key
+from deploy.superlink import admission, strangers
 from deploy.superlink import door as door_of_server
-from deploy.superlink import strangers
-from deploy.superlink.door import MISSING, SLOW, Allowance
+from deploy.superlink.admission import Allowance
+from deploy.superlink.door import MISSING, SLOW
 from studies.faults import attacks
 from studies.faults.attacks import ATTACKS, STRANGERS, Target
 from tests.support.doors import DoorHome, FakeNode, open_door
@@ -60,7 +61,7 @@ SECONDS = 5.0
 
 @pytest.fixture
 def door(home: DoorHome) -> Iterator[FakeNode]:
-    with open_door(home.at, hello=2.0, frames=10.0, burst=50, barred=1.0, join_burst=100, message_mb=1) as node:
+    with open_door(home.at, frames=10.0, burst=50, barred=1.0, join_burst=100, message_mb=1) as node:
         yield node
 
 
@@ -359,7 +360,7 @@ def test_a_key_that_floods_is_barred_for_a_time(door: FakeNode, home: DoorHome, 
 
 def test_the_pause_of_a_barred_key_doubles_up_to_a_limit_and_is_forgotten(monkeypatch: pytest.MonkeyPatch) -> None:
     now, pauses = 1e6, list[float]()
-    monkeypatch.setattr(door_of_server.time, "monotonic", lambda: now)
+    monkeypatch.setattr(admission.time, "monotonic", lambda: now)
     allowance = Allowance(DoorLimits(barred=10.0))
     for calm in (0.0, 0.0, 79.0, 0.0, 0.0, 81.0):
         now += calm
