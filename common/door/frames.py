@@ -52,7 +52,8 @@ class DoorLimits:
     frames: float = field(default=100.0, metadata={"unit": "1/s", "about": "frames of a key that no request awaits"})
     burst: int = field(default=400, metadata={"unit": "", "about": "such frames of a key at once"})
     barred: float = field(
-        default=10.0, metadata={"unit": "s", "about": "pause of a key that sent or opened more; doubles, up to 8 times"}
+        default=10.0,
+        metadata={"unit": "s", "about": "pause of a key that sent more, or no frames; doubles, up to 8 times"},
     )
     joins: float = field(default=0.2, metadata={"unit": "1/s", "about": "streams that a key opens"})
     join_burst: int = field(default=10, metadata={"unit": "", "about": "such streams at once"})

@@ -309,6 +309,8 @@ class Door:
             tasks: set[asyncio.Future[Any]] = {writer, reader, stream.end}
             await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
             if reader.done() and isinstance(error := reader.exception(), StreamEndError):
+                if error.kind == Notice.MALFORMED:
+                    self._bar(stream.allowance)
                 stream.close(error.kind, str(error))
             await cancel_all(reader)
             if stream.end.done():  # gRPC takes one write at a time; a second one would leave the call open
@@ -361,7 +363,9 @@ class Door:
             allowance.bar()
             for task in [task for task in self._tasks.values() if task.about.node == allowance.node]:
                 self._miss(task, BARRED)
-        return StreamEndError(Notice.TOO_MANY, "this key sent too many messages, or opened too many streams")
+        return StreamEndError(
+            Notice.TOO_MANY, "this key sent too many messages or no frames, or opened too many streams"
+        )
 
     async def _hello(self, context: Any) -> Hello:
         try:

@@ -162,14 +162,20 @@ def mutate(content: bytes, rng: random.Random) -> bytes:
 
 
 def send_garbage(target: Target) -> Iterator[None]:
-    """Send random bytes, mutated frames of HTTP/2, and with the registered key those of the door."""
+    """Send random bytes, and mutated frames of HTTP/2."""
     rng, good = random.Random(0), call_headers(1) + message(HELLO, 1, len(HELLO))
     noise = repeat(lambda: [rng.randbytes(rng.randint(1, 2_000))], target.connect)
     frames = repeat(lambda: [mutate(good, rng)], target.encrypt)
-    reply = ClientFrame(reply=Reply(task="a", size=3, data=b"abc")).SerializeToString()
     while True:
         next(noise)
         next(frames)
+        yield
+
+
+def send_mutated(target: Target) -> Iterator[None]:
+    """Send mutated frames of the door with the key."""
+    rng, reply = random.Random(0), ClientFrame(reply=Reply(task="a", size=3, data=b"abc")).SerializeToString()
+    while True:
         for _ in target.call([HELLO, *(mutate(rng.choice((HELLO, reply)), rng) for _ in range(50))]):
             pass
         yield
@@ -288,6 +294,7 @@ ATTACKS: dict[str, Callable[[Target], Iterator[None]]] = {
     "large messages": send_large,
     "gzip bombs": send_bombs,
     "garbage": send_garbage,
+    "garbage of a key": send_mutated,
     "flood of a key": flood,
     "large replies of a key": partial(answer_tasks, size=LARGE_BYTES, pause=0.0),
     "slow replies of a key": partial(answer_tasks, size=SLOW_BYTES, pause=3.0),

@@ -38,7 +38,6 @@ from common.door.frames import (
     ELSEWHERE,
     PROTOCOL,
     SERVE,
-    DoorLimits,
     first_bytes,
     further_chunks,
 )
@@ -47,9 +46,8 @@ from common.errors import ConnectError
 from common.node_names import fingerprint, to_pem
 from deploy.keys.certificates import make_authority
 from deploy.keys.nodes import make_node_key
-from deploy.superlink import admission, strangers
 from deploy.superlink import door as door_of_server
-from deploy.superlink.admission import Allowance
+from deploy.superlink import strangers
 from deploy.superlink.door import MISSING, SLOW
 from studies.faults import attacks
 from studies.faults.attacks import ATTACKS, STRANGERS, Target
@@ -178,26 +176,41 @@ def test_an_unregistered_key_is_refused_and_logged_once(
     assert "127.0.0.1" in line or "::1" in line
 
 
-def test_garbage_ends_a_stream_with_a_reason_and_the_door_goes_on(
-    door: FakeNode, home: DoorHome, connect: Callable[..., Raw]
-) -> None:
+def test_garbage_ends_a_stream_with_a_reason_and_the_door_goes_on(home: DoorHome) -> None:
     random, key = Random(0), home.make_key("garbage")
     good = [HELLO, BEAT, ClientFrame(received=Received(task="a")), ClientFrame(chunk=Chunk(data=b"1"))]
     good += [ClientFrame(reply=Reply(task="a", size=3, data=b"abc")), HELLO]
-    for number in range(60):
-        raw = connect(key)
-        if number % 2:
-            raw.hello()
-        for _ in range(10):
-            content = bytearray(random.choice(good).SerializeToString() or b"\0")
-            for _ in range(random.randint(0, 3)):
-                content[random.randrange(len(content))] = random.randrange(256)
-            raw.send(bytes(content[: random.randint(0, len(content))]))
-        raw.send(os.urandom(50))
-        assert raw.notice().kind in {*Notice.Kind.values()} - {Notice.UNSPECIFIED}
+    with open_door(home.at, frames=10.0, burst=50, barred=0.0, join_burst=100) as door:
+        for number in range(60):
+            raw = Raw(door, home, key)
+            if number % 2:
+                raw.hello()
+            for _ in range(10):
+                content = bytearray(random.choice(good).SerializeToString() or b"\0")
+                for _ in range(random.randint(0, 3)):
+                    content[random.randrange(len(content))] = random.randrange(256)
+                raw.send(bytes(content[: random.randint(0, len(content))]))
+            raw.send(os.urandom(50))
+            assert raw.notice().kind in {*Notice.Kind.values()} - {Notice.UNSPECIFIED}
+            raw.close()
+        raw = Raw(door, home, home.make_key("honest"))
+        assert raw.hello()
         raw.close()
-    raw = connect(home.make_key("honest"))
-    assert raw.hello()
+
+
+def test_a_key_that_sends_no_frames_is_barred_and_not_waited_for(
+    door: FakeNode, home: DoorHome, connect: Callable[..., Raw]
+) -> None:
+    key = home.make_key("mutated")
+    raw, again = connect(key), connect(key)
+    node = raw.hello()
+    [first] = door.post(RecordDict(), nodes=[node])
+    assert raw.next().task.id == first
+    raw.send(b"\xff")
+    assert raw.notice().kind == Notice.MALFORMED
+    wait_until(lambda: [(one.task, one.code) for one in door.answers] == [(first, MISSING)], 0.5)
+    again.send(HELLO)
+    assert again.notice().kind == Notice.TOO_MANY
 
 
 def test_a_reply_beyond_the_limit_is_refused_before_its_body(
@@ -221,7 +234,7 @@ def test_a_reply_has_none_of_the_codes_of_the_door(door: FakeNode, home: DoorHom
     [task] = door.post(RecordDict(), nodes=[raw.hello()])
     raw.send(ClientFrame(reply=Reply(task=task, code=ELSEWHERE)))
     assert raw.notice().kind == Notice.MALFORMED
-    assert door.answers == []
+    wait_until(lambda: [answer.code for answer in door.answers] == [MISSING], 0.5)
 
 
 def test_a_client_hears_why_while_a_frame_to_it_is_in_flight(
@@ -356,19 +369,6 @@ def test_a_key_that_floods_is_barred_for_a_time(door: FakeNode, home: DoorHome, 
     honest.send(BEAT)
     time.sleep(1.1)
     assert connect(key).hello()
-
-
-def test_the_pause_of_a_barred_key_doubles_up_to_a_limit_and_is_forgotten(monkeypatch: pytest.MonkeyPatch) -> None:
-    now, pauses = 1e6, list[float]()
-    monkeypatch.setattr(admission.time, "monotonic", lambda: now)
-    allowance = Allowance(DoorLimits(barred=10.0))
-    for calm in (0.0, 0.0, 79.0, 0.0, 0.0, 81.0):
-        now += calm
-        allowance.bar()
-        pauses.append(allowance.barred_until - now)
-        assert allowance.is_barred
-        now = allowance.barred_until
-    assert pauses == [10.0, 20.0, 40.0, 80.0, 80.0, 10.0]
 
 
 def test_a_key_opens_few_streams(home: DoorHome, caplog: pytest.LogCaptureFixture) -> None:
