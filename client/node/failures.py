@@ -277,7 +277,8 @@ def refusal(notice: Notice, server: Server) -> FedloomError:
             return CertificateRefusedError(f"{server.address} does not take this node's certificate: {text}")
         case Notice.REPLACED:
             return ConnectError(
-                f"{server.address} has let in another client with this node's key; give each client a key of its own"
+                f"{server.address} has let in another client with this node's key ({text}); give each client a key of its"
+                " own, or revoke a stolen one (fedloom nodes revoke)"
             )
         case Notice.RUN_OVER:
             return RunOverError(text)

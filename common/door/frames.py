@@ -51,7 +51,10 @@ class DoorLimits:
     frame_kb: int = field(default=300, metadata={"unit": "KiB", "about": "one frame; refused before it is read"})
     frames: float = field(default=100.0, metadata={"unit": "1/s", "about": "frames of a key that no request awaits"})
     burst: int = field(default=400, metadata={"unit": "", "about": "such frames of a key at once"})
-    barred: float = field(default=10.0, metadata={"unit": "s", "about": "pause of a key that sent or opened more"})
+    barred: float = field(
+        default=10.0,
+        metadata={"unit": "s", "about": "pause of a key that sent more, or no frames; doubles, up to 8 times"},
+    )
     joins: float = field(default=0.2, metadata={"unit": "1/s", "about": "streams that a key opens"})
     join_burst: int = field(default=10, metadata={"unit": "", "about": "such streams at once"})
     admit: float = field(default=20.0, metadata={"unit": "1/s", "about": "requests for admission from an address"})

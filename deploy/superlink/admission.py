@@ -1,8 +1,9 @@
-"""Admission of nodes at the door: certificates for registered keys, and tokens that register a key."""
+"""Admission of nodes at the door: certificates for registered keys, tokens, and what a key may send."""
 
 import asyncio
 import logging
 import math
+import time
 from concurrent.futures import ThreadPoolExecutor
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -12,7 +13,7 @@ from cryptography import x509
 from google.protobuf.message import DecodeError
 
 from common.door.door_pb2 import AdmitReply, AdmitRequest, Hello, Notice
-from common.door.frames import ADMIT_BYTES, PROTOCOL, RENEWAL, DoorLimits, Rate
+from common.door.frames import ADMIT_BYTES, MEGABYTE, PROTOCOL, RENEWAL, DoorLimits, Rate
 from common.door.identity import Authority, certified_key, plain_key
 from common.errors import FedloomError
 from common.node_names import fingerprint, from_pem
@@ -38,6 +39,37 @@ class NoticeError(Exception):
     def notice(self) -> Notice:
         """Frame for the client."""
         return Notice(kind=self.kind, text=str(self))
+
+
+MOST_PAUSES = 8
+"""Longest pause of a barred key, in first ones."""
+
+
+class Allowance:
+    """Frames and bytes that a key may send now.
+
+    Args:
+        limits: Limits of the door.
+    """
+
+    def __init__(self, limits: DoorLimits) -> None:
+        self.frames = Rate(limits.frames, limits.burst)
+        self.bytes = Rate(limits.flow_mb * MEGABYTE, limits.message_bytes)
+        self.joins = Rate(limits.joins, limits.join_burst)
+        self.barred_until, self.node = 0.0, 0
+        self._first_pause = self._pause = limits.barred
+
+    def bar(self) -> None:
+        """Bar the key for a time, which is twice as long if the last one ended lately, up to a limit."""
+        if (now := time.monotonic()) > self.barred_until + MOST_PAUSES * self._first_pause:
+            self._pause = self._first_pause
+        self.barred_until = now + self._pause
+        self._pause = min(2 * self._pause, MOST_PAUSES * self._first_pause)
+
+    @property
+    def is_barred(self) -> bool:
+        """True while the key gets no stream."""
+        return time.monotonic() < self.barred_until
 
 
 class Admission:

@@ -8,6 +8,7 @@ refused unread.
 
 import asyncio
 import logging
+import math
 import time
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
@@ -37,16 +38,14 @@ from common.door.door_pb2 import (
 )
 from common.door.frames import (
     ELSEWHERE,
-    MEGABYTE,
     MOST_VARIABLE,
     Assembly,
     DoorLimits,
-    Rate,
     chunks_of,
 )
 from common.errors import WireError
-from common.wire.messages import FAILED
-from deploy.superlink.admission import Admission, NoticeError
+from common.wire.messages import FAILED, SILENCE_SECONDS
+from deploy.superlink.admission import Admission, Allowance, NoticeError
 from deploy.superlink.door_node import DoorNode
 
 log = logging.getLogger("flwr")
@@ -73,6 +72,8 @@ STORE_SECONDS = 2.0
 """Seconds after which a wait for the SuperLink's store is logged."""
 
 BARRED = "the key of this client is barred for a time"
+
+SLOW = "its reply to an earlier request is still on its way"
 
 MISSING = 3
 """Flower's code of an answer that will not come."""
@@ -171,25 +172,6 @@ Count = Callable[[NoticeError], None]
 """Counts a refusal of a caller."""
 
 
-class Allowance:
-    """Frames and bytes that a key may send now.
-
-    Args:
-        limits: Limits of the door.
-    """
-
-    def __init__(self, limits: DoorLimits) -> None:
-        self.frames = Rate(limits.frames, limits.burst)
-        self.bytes = Rate(limits.flow_mb * MEGABYTE, limits.message_bytes)
-        self.joins = Rate(limits.joins, limits.join_burst)
-        self.barred_until, self.node = 0.0, 0
-
-    @property
-    def is_barred(self) -> bool:
-        """True while the key gets no stream."""
-        return time.monotonic() < self.barred_until
-
-
 class ClientStream:
     """Stream of one client, after its hello; at `renew_at` its key needs another certificate."""
 
@@ -201,7 +183,8 @@ class ClientStream:
         self.end: asyncio.Future[StreamEndError] = asyncio.get_running_loop().create_future()
         self.reply: Reply | None = None
         self.body: Assembly | None = None
-        self.deadline = 0.0
+        self.begun = self.deadline = 0.0
+        self.is_slow = self.is_over = False
         self.answered = -FETCH_SECONDS
 
     def put(self, frames: Iterable[bytes]) -> None:
@@ -326,6 +309,8 @@ class Door:
             tasks: set[asyncio.Future[Any]] = {writer, reader, stream.end}
             await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
             if reader.done() and isinstance(error := reader.exception(), StreamEndError):
+                if error.kind == Notice.MALFORMED:
+                    self._bar(stream.allowance)
                 stream.close(error.kind, str(error))
             await cancel_all(reader)
             if stream.end.done():  # gRPC takes one write at a time; a second one would leave the call open
@@ -333,6 +318,7 @@ class Door:
                 await self._refuse(context, stream.end.result(), count, hears=writer.done())
             await cancel_all(writer)
         finally:
+            stream.is_over = True
             leaving = asyncio.ensure_future(self._leave(stream, writer, reader))  # this call may be cancelled
             self._leaving.add(leaving)
             leaving.add_done_callback(self._leaving.discard)
@@ -360,7 +346,9 @@ class Door:
             self._allowances.pop(key, None)
             raise StreamEndError(Notice.NOT_ADMITTED, "the key is not registered")
         if before := self._streams.get(node):
-            before.close(Notice.REPLACED, "another client uses the same key")
+            before.close(Notice.REPLACED, f"another client uses the same key, from {context.peer()}")
+            if not before.is_over:
+                allowance.joins.left = min(allowance.joins.left, 1.0)  # clients that replace each other stop no round
         allowance.node = node
         stream = self._streams[node] = ClientStream(node, context, allowance, key, renew_at)
         stream.put_frame(ServerFrame(welcome=Welcome(node=node)))
@@ -372,10 +360,12 @@ class Door:
     def _bar(self, allowance: Allowance) -> StreamEndError:
         """Bar a key for a time, in which its answers are not waited for; return the end of its stream."""
         if not allowance.is_barred:
-            allowance.barred_until = time.monotonic() + self._limits.barred
+            allowance.bar()
             for task in [task for task in self._tasks.values() if task.about.node == allowance.node]:
                 self._miss(task, BARRED)
-        return StreamEndError(Notice.TOO_MANY, "this key sent too many messages, or opened too many streams")
+        return StreamEndError(
+            Notice.TOO_MANY, "this key sent too many messages or no frames, or opened too many streams"
+        )
 
     async def _hello(self, context: Any) -> Hello:
         try:
@@ -473,7 +463,8 @@ class Door:
             self._settle(task, Answer(task=identity, code=FAILED, reason=text))
         else:
             stream.reply, stream.body = reply, Assembly(reply.size, reply.data, wanted=not task.is_over)
-            stream.deadline = time.monotonic() + (task.upload or self._limits.body_seconds(reply.size))
+            stream.begun, stream.is_slow = time.monotonic(), False
+            stream.deadline = stream.begun + min(task.upload or math.inf, self._limits.body_seconds(reply.size))
             if not stream.body.is_complete:
                 stream.put_frame(ServerFrame(go=Go(task=identity)))
             self._complete(stream)
@@ -494,6 +485,21 @@ class Door:
         """Note that a reply, which has begun, did not arrive in time."""
         if task := self._task_of(stream, stream.reply.task) if stream.reply else None:
             self._miss(task, "its content did not arrive")
+
+    def _skip_slow(self) -> None:
+        """Give up the tasks of clients that have sent a reply to an ended request for as long as a silence."""
+        for stream in self._streams.values():
+            task = self._task_of(stream, stream.reply.task) if stream.reply else None
+            if not task or not task.is_over or time.monotonic() < stream.begun + SILENCE_SECONDS:
+                continue
+            if not stream.is_slow:
+                stream.is_slow = True
+                stream.count(
+                    NoticeError(Notice.LATE, "its reply is on its way after the round, which goes on without it")
+                )
+            for other in self._tasks.values():
+                if other.about.node == stream.node and not other.is_over:
+                    self._miss(other, SLOW)
 
     def _miss(self, task: OpenTask, reason: str) -> None:
         if task.answer is None:
@@ -525,6 +531,7 @@ class Door:
                 self._settle(task, Answer(task=about.id, code=ELSEWHERE))
             elif about.node in barred:
                 self._miss(task, BARRED)
+        self._skip_slow()
 
     def _awaited(self, run: int, identities: Iterable[str]) -> Iterator[OpenTask]:
         """Yield the tasks of a run with these ids; those before the door's start have no answer."""
@@ -545,6 +552,7 @@ class Door:
                 stream.close(Notice.NOT_ADMITTED, "the key is not registered any more")
         for stream in self._streams.values():
             stream.renew(self._admission)
+        self._skip_slow()
         runs = {task.run for task in self._tasks.values()}
         if ended := await self._ask_store(self._node.ended, runs) if runs else set():
             self._tasks = {one: task for one, task in self._tasks.items() if task.run not in ended}

@@ -259,7 +259,6 @@ class Enrolment:
         prepared data and its refusal, so its next answer is fast.
         """
         now = self._clock()
-        self._slow = {node: retry for node, retry in self._slow.items() if node in nodes}
         nodes = [node for node in nodes if not hurry or now >= self._slow.get(node, (-math.inf, 0.0))[0]]
         if not nodes:
             return False
@@ -268,6 +267,8 @@ class Enrolment:
         answered = [
             self._take(reply) for reply in self._ask(messages, LATE_ANSWER_SECONDS if hurry else ANSWER_SECONDS)
         ]
+        for node in answered:
+            self._slow.pop(node, None)
         for node in set(nodes) - set(answered):
             pause = min(2 * self._slow.get(node, (0.0, ANSWER_SECONDS / 2))[1], MAX_RETRY_SECONDS)
             self._slow[node] = self._clock() + pause, pause

@@ -206,6 +206,8 @@ class Liveness:
         self._connected: dict[int, str] = {}
         self._waited: dict[int, float] = {}
         self._looked = 0.0
+        self._stock = set[int]()
+        """Flower's own nodes, which it judges itself."""
         self._silent: frozenset[int] = frozenset()
         self._restarted: frozenset[int] = frozenset()
         """Nodes without a heartbeat since they connected again."""
@@ -235,10 +237,13 @@ class Liveness:
         return [node for node in nodes if node not in hidden and node not in mute]
 
     def _look(self, seconds: float, awaited: Collection[int]) -> None:
-        nodes = [node for node in self._list_nodes() if node.heartbeat_interval == PROMISE_SECONDS]
+        listed = [*self._list_nodes()]
+        nodes = [node for node in listed if node.heartbeat_interval == PROMISE_SECONDS]
+        self._stock |= {node.node_id for node in listed if node.heartbeat_interval != PROMISE_SECONDS}
         beats = {node.node_id: node.online_until for node in nodes}
         connected = {node.node_id: node.last_activated_at for node in nodes}
         same = {node for node, until in beats.items() if self._beats.get(node) == until}
+        same |= {*awaited} - beats.keys() - self._stock if self._beats or beats else set()  # they have left
         again = {node for node, since in connected.items() if self._connected.get(node, since) != since}
         self._waited = {node: self._waited.get(node, 0.0) + seconds for node in same.intersection(awaited)}
         self._waited |= dict.fromkeys(again.intersection(awaited), SILENCE_SECONDS - RESTART_SECONDS)

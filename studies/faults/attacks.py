@@ -162,14 +162,20 @@ def mutate(content: bytes, rng: random.Random) -> bytes:
 
 
 def send_garbage(target: Target) -> Iterator[None]:
-    """Send random bytes, mutated frames of HTTP/2, and with the registered key those of the door."""
+    """Send random bytes, and mutated frames of HTTP/2."""
     rng, good = random.Random(0), call_headers(1) + message(HELLO, 1, len(HELLO))
     noise = repeat(lambda: [rng.randbytes(rng.randint(1, 2_000))], target.connect)
     frames = repeat(lambda: [mutate(good, rng)], target.encrypt)
-    reply = ClientFrame(reply=Reply(task="a", size=3, data=b"abc")).SerializeToString()
     while True:
         next(noise)
         next(frames)
+        yield
+
+
+def send_mutated(target: Target) -> Iterator[None]:
+    """Send mutated frames of the door with the key."""
+    rng, reply = random.Random(0), ClientFrame(reply=Reply(task="a", size=3, data=b"abc")).SerializeToString()
+    while True:
         for _ in target.call([HELLO, *(mutate(rng.choice((HELLO, reply)), rng) for _ in range(50))]):
             pass
         yield
@@ -189,19 +195,22 @@ def send_large(target: Target) -> Iterator[None]:
 
 
 def answer_tasks(target: Target, size: int, pause: float) -> Iterator[None]:
-    """Answer each task by so many bytes, with a pause after each chunk."""
+    """Answer each task by so many bytes, with a pause between chunks, and with a client's heartbeats."""
     content, frames = bytes(size), [HELLO]
     further: Iterator[Chunk] = iter(())
 
     def send() -> Iterator[bytes]:
+        at = 0.0
         while True:
             while frames:
                 yield frames.pop(0)
-            time.sleep(pause or 0.01)
-            for chunk in further:
+                at = time.monotonic() + pause
+            if time.monotonic() >= at and (chunk := next(further, None)):
                 yield ClientFrame(chunk=chunk).SerializeToString()
-                time.sleep(pause)
-            yield BEAT
+                at = time.monotonic() + pause
+            else:
+                yield BEAT
+                time.sleep(min(pause, 0.5) or 0.01)
 
     while True:
         for received in target.call(send()):
@@ -285,6 +294,7 @@ ATTACKS: dict[str, Callable[[Target], Iterator[None]]] = {
     "large messages": send_large,
     "gzip bombs": send_bombs,
     "garbage": send_garbage,
+    "garbage of a key": send_mutated,
     "flood of a key": flood,
     "large replies of a key": partial(answer_tasks, size=LARGE_BYTES, pause=0.0),
     "slow replies of a key": partial(answer_tasks, size=SLOW_BYTES, pause=3.0),
@@ -304,6 +314,8 @@ def main() -> None:
     kind, port, ca, key = sys.argv[1:]
     os.setsid()  # attackers have machines of their own, and Linux weighs sessions against each other
     os.setpriority(os.PRIO_PROCESS, 0, 19)
+    with suppress(OSError):
+        Path("/proc/self/autogroup").write_text("19")  # else its session weighs as much as that of the door
     for number, _ in enumerate(ATTACKS[kind](Target(int(port), Path(ca), Path(key)))):
         if number == 0:
             print(f"begun {kind}", flush=True)

@@ -79,8 +79,9 @@ PyTorch. Its clients run on: they keep their prepared data, and reach it again w
 
 Each attack strikes a run of `fedloom serve`: three clients with a fortieth of the demo rules, over TLS.
 `python -m studies.faults attacks` measures rounds a second before, during and after it, and the largest memory of each process.
-Attackers run on the same cores, in a session of their own. The run's processes had priority (nice -15), since the machine did
-other work too; shares within a fifth of 1 are its noise. Strangers come from an address of their own.
+Attackers run on the same cores at the lowest priority (nice 19, also of their session), as if they had others. The run's
+processes had a higher one (nice -15), since the machine did other work too; shares within a fifth of 1 are its noise.
+Strangers come from an address of their own.
 With `ca.pem` they pass the TLS handshake by the certificate of an unregistered key.
 
 {attacks}
@@ -89,7 +90,8 @@ A stranger's attack should leave {share:.1f} of the rounds a second. It should c
 logged with its address. {judged} The load is the mean number of processes that wanted a core.
 
 A registered key is no stranger. Until it is barred or revoked it is a client, for whose answers a round waits. Its line names
-the key. That of a server's flood is in the client's log.
+the key, and of two clients with a key both addresses. That of a server's flood is in the client's log. A key that answers an
+invitation slowly costs 5 s once, then again after 30 s, 60 s and so on. No round waits for a reply to an earlier one.
 {absent}
 Faults of a client last {lasting}.
 The slow line holds bytes back for .1 s each way and loses a twentieth of all packets. This kernel has no netem, so a relay and

@@ -20,13 +20,15 @@ from flwr.superlink.federation import NoOpFederationManager
 from client.node.failures import NotAdmittedError, Server, ServerAwayError
 from client.node.stream import NodeStream
 from common.door.door_pb2 import AdmitReply, AdmitRequest, ClientFrame, Hello, Notice, ServerFrame
-from common.door.frames import ADMIT, ADMIT_BYTES, PROTOCOL, RENEWAL, SERVE
+from common.door.frames import ADMIT, ADMIT_BYTES, PROTOCOL, RENEWAL, SERVE, DoorLimits
 from common.door.identity import Authority, certified_key, issuer_of, newcomers_of, node_certificate, private_pem
 from common.errors import ConfigError, ConnectError
 from common.node_names import fingerprint, read_names, to_pem
 from deploy.keys import nodes as keys
 from deploy.keys.certificates import make_server_certificate
 from deploy.keys.nodes import KeyRefusedError, list_nodes, make_token, redeem_token, revoke_key
+from deploy.superlink import admission
+from deploy.superlink.admission import Allowance
 from deploy.superlink.door_node import DoorNode
 from deploy.superlink.door_thread import EXPIRES, Address
 from tests.support.doors import DoorHome, FakeNode, open_door
@@ -341,3 +343,16 @@ def test_a_door_states_when_its_certificate_ends(door: FakeNode, home: DoorHome)
     with open_door() as plain:
         assert plain.door
         assert plain.door.metrics == ""
+
+
+def test_the_pause_of_a_barred_key_doubles_up_to_a_limit_and_is_forgotten(monkeypatch: pytest.MonkeyPatch) -> None:
+    now, pauses = 1e6, list[float]()
+    monkeypatch.setattr(admission.time, "monotonic", lambda: now)
+    allowance = Allowance(DoorLimits(barred=10.0))
+    for calm in (0.0, 0.0, 79.0, 0.0, 0.0, 81.0):
+        now += calm
+        allowance.bar()
+        pauses.append(allowance.barred_until - now)
+        assert allowance.is_barred
+        now = allowance.barred_until
+    assert pauses == [10.0, 20.0, 40.0, 80.0, 80.0, 10.0]

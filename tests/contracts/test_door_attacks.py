@@ -2,6 +2,7 @@
 
 import logging
 import os
+import re
 import socket
 import ssl
 import threading
@@ -45,8 +46,9 @@ from common.errors import ConnectError
 from common.node_names import fingerprint, to_pem
 from deploy.keys.certificates import make_authority
 from deploy.keys.nodes import make_node_key
+from deploy.superlink import door as door_of_server
 from deploy.superlink import strangers
-from deploy.superlink.door import MISSING
+from deploy.superlink.door import MISSING, SLOW
 from studies.faults import attacks
 from studies.faults.attacks import ATTACKS, STRANGERS, Target
 from tests.support.doors import DoorHome, FakeNode, open_door
@@ -57,7 +59,7 @@ SECONDS = 5.0
 
 @pytest.fixture
 def door(home: DoorHome) -> Iterator[FakeNode]:
-    with open_door(home.at, hello=2.0, frames=10.0, burst=50, barred=1.0, join_burst=100, message_mb=1) as node:
+    with open_door(home.at, frames=10.0, burst=50, barred=1.0, join_burst=100, message_mb=1) as node:
         yield node
 
 
@@ -174,26 +176,41 @@ def test_an_unregistered_key_is_refused_and_logged_once(
     assert "127.0.0.1" in line or "::1" in line
 
 
-def test_garbage_ends_a_stream_with_a_reason_and_the_door_goes_on(
-    door: FakeNode, home: DoorHome, connect: Callable[..., Raw]
-) -> None:
+def test_garbage_ends_a_stream_with_a_reason_and_the_door_goes_on(home: DoorHome) -> None:
     random, key = Random(0), home.make_key("garbage")
     good = [HELLO, BEAT, ClientFrame(received=Received(task="a")), ClientFrame(chunk=Chunk(data=b"1"))]
     good += [ClientFrame(reply=Reply(task="a", size=3, data=b"abc")), HELLO]
-    for number in range(60):
-        raw = connect(key)
-        if number % 2:
-            raw.hello()
-        for _ in range(10):
-            content = bytearray(random.choice(good).SerializeToString() or b"\0")
-            for _ in range(random.randint(0, 3)):
-                content[random.randrange(len(content))] = random.randrange(256)
-            raw.send(bytes(content[: random.randint(0, len(content))]))
-        raw.send(os.urandom(50))
-        assert raw.notice().kind in {*Notice.Kind.values()} - {Notice.UNSPECIFIED}
+    with open_door(home.at, frames=10.0, burst=50, barred=0.0, join_burst=100) as door:
+        for number in range(60):
+            raw = Raw(door, home, key)
+            if number % 2:
+                raw.hello()
+            for _ in range(10):
+                content = bytearray(random.choice(good).SerializeToString() or b"\0")
+                for _ in range(random.randint(0, 3)):
+                    content[random.randrange(len(content))] = random.randrange(256)
+                raw.send(bytes(content[: random.randint(0, len(content))]))
+            raw.send(os.urandom(50))
+            assert raw.notice().kind in {*Notice.Kind.values()} - {Notice.UNSPECIFIED}
+            raw.close()
+        raw = Raw(door, home, home.make_key("honest"))
+        assert raw.hello()
         raw.close()
-    raw = connect(home.make_key("honest"))
-    assert raw.hello()
+
+
+def test_a_key_that_sends_no_frames_is_barred_and_not_waited_for(
+    door: FakeNode, home: DoorHome, connect: Callable[..., Raw]
+) -> None:
+    key = home.make_key("mutated")
+    raw, again = connect(key), connect(key)
+    node = raw.hello()
+    [first] = door.post(RecordDict(), nodes=[node])
+    assert raw.next().task.id == first
+    raw.send(b"\xff")
+    assert raw.notice().kind == Notice.MALFORMED
+    wait_until(lambda: [(one.task, one.code) for one in door.answers] == [(first, MISSING)], 0.5)
+    again.send(HELLO)
+    assert again.notice().kind == Notice.TOO_MANY
 
 
 def test_a_reply_beyond_the_limit_is_refused_before_its_body(
@@ -217,7 +234,7 @@ def test_a_reply_has_none_of_the_codes_of_the_door(door: FakeNode, home: DoorHom
     [task] = door.post(RecordDict(), nodes=[raw.hello()])
     raw.send(ClientFrame(reply=Reply(task=task, code=ELSEWHERE)))
     assert raw.notice().kind == Notice.MALFORMED
-    assert door.answers == []
+    wait_until(lambda: [answer.code for answer in door.answers] == [MISSING], 0.5)
 
 
 def test_a_client_hears_why_while_a_frame_to_it_is_in_flight(
@@ -419,6 +436,29 @@ def test_a_client_without_a_hello_or_a_body_is_cut_off(home: DoorHome, connect: 
         slow.close()
 
 
+def test_a_reply_that_outlasts_its_round_holds_up_no_other_and_is_logged_with_its_key(
+    home: DoorHome, connect: Callable[..., Raw], monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.setattr(door_of_server, "SILENCE_SECONDS", 0.2)
+    key = home.make_key("trickle")
+    with open_door(home.at) as door:
+        slow = Raw(door, home, key)
+        node, body = slow.hello(), bytes(3 * CHUNK_BYTES)
+        [task] = door.post(RecordDict(), nodes=[node])
+        assert slow.next().task.id == task
+        slow.send(ClientFrame(reply=Reply(task=task, size=len(body), data=first_bytes(body))))
+        assert slow.next().go.task == task
+        door.give(Order(contents=[b""], tasks=[Addressed(id="second", node=node)]), is_over=True)
+        wait_until(lambda: [(one.task, one.code, one.reason) for one in door.answers] == [("second", MISSING, SLOW)])
+        slow.send(*[ClientFrame(chunk=chunk) for chunk in further_chunks(body)])
+        assert [slow.next().WhichOneof("frame") for _ in range(2)] == ["task", "received"]
+        [third] = door.post(RecordDict(), nodes=[node])
+        assert slow.next().task.id == third
+        slow.close()
+    [line] = [one.getMessage() for one in caplog.records if "at the door, late" in one.getMessage()]
+    assert fingerprint(key.public_key()) in line
+
+
 def test_connections_without_a_handshake_are_closed_and_disturb_nobody(home: DoorHome) -> None:
     """Measured: 3,000 of them leave the rounds a second as they are, and take 63 MB for the 10 s."""
     with open_door(home.at, hello=1.0) as door:
@@ -486,6 +526,25 @@ def test_the_second_client_with_a_key_replaces_the_first(
     second.send(ClientFrame(reply=Reply(task=task)))
     assert second.next().received.task == task
     assert ("leave", node) not in door.events
+
+
+def test_clients_that_replace_each_other_are_named_by_both_addresses_and_one_stays(
+    door: FakeNode, home: DoorHome, connect: Callable[..., Raw], caplog: pytest.LogCaptureFixture
+) -> None:
+    key = home.make_key("both")
+    clients, found = [connect(key)], list[str]()
+    node = clients[0].hello()
+    while len(found) < 90 and "notice" not in found:  # a burst of 100 streams without a replacement
+        clients.append(connect(key))
+        clients[-1].send(HELLO)
+        frame = clients[-1].next()
+        found.append(frame.WhichOneof("frame") or "")
+    assert frame.notice.kind == Notice.TOO_MANY
+    [task] = door.post(RecordDict(), nodes=[node])
+    assert clients[-2].next().task.id == task
+    [line] = [one.getMessage() for one in caplog.records if "at the door, replaced" in one.getMessage()]
+    assert fingerprint(key.public_key()) in line
+    assert len({*re.findall(r"ipv[46]:\S*:(\d+)", line)}) == 2
 
 
 def test_a_replaced_client_of_fedloom_ends_with_an_error(home: DoorHome) -> None:

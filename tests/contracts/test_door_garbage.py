@@ -76,7 +76,7 @@ def mutations(good: Sequence[ClientFrame] | Sequence[ServerFrame]) -> Iterator[b
 
 @pytest.fixture
 def node() -> Iterator[FakeNode]:
-    with open_door(frames=1e9, burst=10**9) as node:
+    with open_door(frames=1e9, burst=10**9, barred=0.0) as node:
         yield node
 
 

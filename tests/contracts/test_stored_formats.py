@@ -1,7 +1,8 @@
 """Stored files carry the version of their format: files of format 1 are read, files of a newer fedloom are refused by name.
 
 `tests/fixtures/format-1` has files of the last commit without versions (8840eb61): a run with a checkpoint and its origin, a
-client's state, a hub's states, a ledger and an invitation.
+client's state, a hub's states, a ledger and an invitation. `tests/fixtures/newest` has files of the newest formats where these
+are others, or came later.
 """
 
 import json
@@ -17,11 +18,14 @@ import torch
 from safetensors.numpy import load, save, save_file
 
 from client.hub.state import CLIENTS, StateBlocks
+from client.owner.consent import consents_in
 from client.privacy.ledger.database import LedgerDatabase, entries
+from client.privacy.ledger.ledger import Ledger
 from client.state import ClientMemory, DiskStore
 from client.training.snapshot import ClientsState, Manifest, SnapshotFolder
 from common.errors import FedloomError, NewerFormatError, StateError
 from common.files import FORMAT, check_format
+from common.privacy.accounts import Zcdp
 from deploy.federation.runs import Origin, origin_of, origin_to_json
 from deploy.keys.invitation import read_invitation
 from server.record.folder import Checkpoint, RunDirectory, load_tensors
@@ -73,6 +77,28 @@ def test_an_invitation_of_format_2_has_its_check_code() -> None:
     """Owners agreed to its terms by this code, and it names no client."""
     invitation = read_invitation(FIRST.with_name("format-2") / "invite.fedloom")
     assert (invitation.code, invitation.token) == ("7NKE-B2RQ-QLQX-BQOS", "")
+
+
+def test_files_of_the_newest_formats_are_read(tmp_path: Path) -> None:
+    """A change of a format must read them, or have a new version that does."""
+    stored = tmp_path / "stored"
+    shutil.copytree(FIRST.with_name("newest"), stored)
+    invitation = read_invitation(stored / "invite.fedloom")
+    assert (invitation.code, invitation.client, invitation.token) == ("M443-MO3D-FNJC-4LKI", "ann", "secret")
+    [(_, consent)] = consents_in(stored)
+    assert consent.hash == "f5546fd5b824953a3b13aa6aa172a2dbd084f8b11548311bab1a24a8cc1b6102"
+    ledger = Ledger(stored / "ledger.sqlite", "client", Zcdp(), 20.0, 1e-5)
+    assert [(one.terms.trust, one.terms.contract) for one in ledger.entries()] == [
+        ("local", ""),
+        ("helpers 2 50", consent.hash),
+    ]
+    assert [(one.before, one.epsilon) for one in ledger.claim().raises] == [(10.0, 20.0)]
+    ledger.close()
+    manifest, state = SnapshotFolder(stored / "clients").read(Manifest("run", 2, "", ""))
+    [shard] = state.shards
+    memory = StateBlocks(stored / "hosted").load("run", "c0/data")
+    assert (manifest.releases, shard.rounds, memory.round) == (1, (2,), 2)
+    assert shard.groups["control"]["w"].tolist() == [memory.groups["control"]["w"].tolist()] == [[2, 2, 2]]
 
 
 def newer_tensors(path: Path) -> None:

@@ -76,9 +76,11 @@ class FakeNode:
             order.tasks.append(about)
         return self.give(order)
 
-    def give(self, order: Order) -> list[str]:
-        """Give an order to the door, and take the answers to its tasks."""
+    def give(self, order: Order, *, is_over: bool = False) -> list[str]:
+        """Give an order to the door, and take the answers to its tasks; those to others may be over."""
         assert self.door
+        if is_over:
+            self._awaited.clear()
         asyncio.run_coroutine_threadsafe(self._exchange(order), self.door.loop).result()
         return [task.id for task in order.tasks]
 

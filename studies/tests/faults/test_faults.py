@@ -20,6 +20,7 @@ from studies.faults import __main__ as study
 from studies.faults.__main__ import PAGE, RESULTS, SIEGES, TASKS, make_further_plans, make_plans
 from studies.faults.apart import Served
 from studies.faults.asleep import HOUR, prepare_clock, set_ahead
+from studies.faults.attacks import STRANGERS
 from studies.faults.bench import FEDERATIONS, Outcome
 from studies.faults.kinds import KINDS, SERVE_RESTART_SECONDS
 from studies.faults.page import KINDS as DESCRIBED
@@ -27,6 +28,9 @@ from studies.faults.page import write_page
 from studies.faults.siege import Row, Window
 
 ROOT = Path(__file__).parents[3]
+
+GROWTH = 1.02
+"""Limit on memory after 500 rounds, as a share of that after 50."""
 
 
 def test_plans_have_all_kills_and_pauses_of_every_kind_and_equal_seeds_give_equal_ones() -> None:
@@ -114,6 +118,13 @@ def test_the_page_follows_from_the_stored_results() -> None:
     stored = json.loads((ROOT / RESULTS).read_text())
     assert write_page(stored, json.loads((ROOT / SIEGES).read_text())) == (ROOT / PAGE).read_text("utf-8")
     assert DESCRIBED.keys() == KINDS.keys()
+
+
+def test_stored_attacks_of_strangers_reach_their_goal_and_memory_is_flat() -> None:
+    assert f"{len(STRANGERS)} of these {len(STRANGERS)} attacks reach it." in (ROOT / PAGE).read_text("utf-8")
+    first, *_, last = json.loads((ROOT / SIEGES).read_text())["ages"]
+    assert (first["round"], last["round"]) == (50, 500)
+    assert all(last[name] < GROWTH * first[name] for name in ("door", "ServerApp", "client"))
 
 
 def test_the_page_counts_what_was_lost() -> None:

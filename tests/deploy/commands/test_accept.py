@@ -3,6 +3,7 @@
 import json
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -124,6 +125,22 @@ def test_without_an_invitation_the_owner_sees_the_worst_and_the_first_terms_hold
     offer(session, **NOISE)
     with pytest.raises(RefusedError, match="offered 'no noise'"):
         offer(session, "exact")
+
+
+def test_at_a_terminal_the_owner_is_asked_until_terms_are_agreed(joined: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    def join(answer: str = "") -> Result:
+        words = ("--server", "train.example.org:9092", "--ca", "home/ca.pem", "--state-dir", "state", "--name", "ann")
+        terminal = SimpleNamespace(isatty=lambda: True)
+        with monkeypatch.context() as patch:
+            patch.setattr("deploy.federation.agreement.sys", SimpleNamespace(stdin=terminal, stderr=terminal))
+            return command("join", "--data", "demo:0-9", *words, answer=answer)
+
+    assert isinstance(declined := join("n\n").exception, ConfigError)
+    assert "not agreed; set stricter limits" in str(declined)
+    agreed = join("y\n")
+    assert (agreed.exit_code, "Take part under these limits?" in agreed.stderr) == (0, True)
+    offer(joined()[0], **NOISE)
+    assert join().exit_code == 0, "the terms are agreed to"
 
 
 def test_terms_of_a_file_are_agreed_to(joined: Any) -> None:

@@ -139,6 +139,16 @@ def test_a_slow_late_joining_node_delays_no_round_and_is_invited_again() -> None
     assert (world.invited, world.now) == ([11, 12, 12, 12], 105.0)
 
 
+def test_a_node_that_leaves_and_returns_before_it_answers_delays_one_round_alone() -> None:
+    """It has 5 s, and none again within 30 s."""
+    world = World({11: yes("ann"), 12: yes("bob")}, lambda now: [11, 12] if now >= 5 and now % 4 < 2 else [11])
+    world.slow = {12: 100.0}
+    assert world.gather(1) == ["ann"]
+    for world.now in (5.0, *map(float, range(10, 40))):
+        assert world.gather(1) == ["ann"]
+    assert (world.invited, world.now) == ([11, 12], 39.0)
+
+
 def test_a_slow_node_that_is_required_is_waited_for() -> None:
     world = World({11: yes("ann"), 12: yes("bob")})
     world.slow = {12: 9.0}

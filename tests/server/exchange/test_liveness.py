@@ -50,6 +50,25 @@ def test_only_a_node_without_heartbeats_is_silent_and_within_three_seconds() -> 
     assert liveness.audible([10, 11]) == [10]
 
 
+def test_a_node_that_leaves_while_it_is_awaited_is_silent_until_it_returns() -> None:
+    """Also one that left before the first look at it; a stock client is Flower's to judge."""
+    clock = Clock()
+    nodes = Nodes(clock, 10)
+    liveness = Liveness(nodes, clock)
+    [seconds] = watch(liveness, clock, 10)
+    assert SILENCE_SECONDS <= seconds <= 3.0
+    nodes.nodes = 10, 11
+    assert watch(liveness, clock, 10) == []
+    nodes.nodes = (10,)
+    [seconds] = watch(liveness, clock, 10)
+    assert 2.0 <= seconds <= 3.0
+    liveness = Liveness(lambda: [*nodes(), *stock], clock)
+    stock = [NodeInfo(node_id=11, heartbeat_interval=30.0)]
+    assert watch(liveness, clock, 1) == []
+    stock.clear()
+    assert watch(liveness, clock, 10) == []
+
+
 def test_a_silent_node_is_asked_again_after_its_next_heartbeat() -> None:
     clock = Clock()
     nodes = Nodes(clock, 10, 11)
