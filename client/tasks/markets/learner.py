@@ -231,6 +231,7 @@ class MarketsLearner(HasModule):
         self._catalogue, self._noised = run.vocabulary, run.privacy.unit != "none"
         self._baselines: dict[tuple[str, int], list[list[Rows]]] = {}
         self._blended: dict[tuple[int, int, bool], MarketBaseline] = {}
+        self._drawn: dict[int, tuple[MarketBaseline, Floats32]] = {}
 
     def _network_inputs(self, graphs: Sequence[Graph]) -> Tensors:
         source = self.triple_source
@@ -345,7 +346,14 @@ class MarketsLearner(HasModule):
         total = blend.template(solved)
         for k, market in enumerate(self.markets):
             fitted, full = self._blend(solved, k, fits=True), self._blend(solved, k)
-            for name, a in (derivatives if blend.GRADIENT in total else quality)(market, fitted, full, solved).items():
+            if blend.GRADIENT not in total:
+                self._drawn.clear()
+                found = quality(market, fitted, full, solved)
+            else:  # the queries of all Newton steps are equal
+                drawn, x = self._drawn.get(k, (None, np.zeros(0)))
+                x = x if drawn is full else even_features(market, fitted, full)
+                self._drawn[k], found = (full, x), derivatives(x, solved)
+            for name, a in found.items():
                 total[name] += a
         return total
 
@@ -416,19 +424,22 @@ MOST_QUERIES = 500
 """Largest number of items that are ranked for as if they were new, evenly spaced."""
 
 
-def derivatives(market: ReadyMarket, fitted: MarketBaseline, full: MarketBaseline, solved: Arrays) -> Arrays:
+def even_features(market: ReadyMarket, fitted: MarketBaseline, full: MarketBaseline) -> Floats32:
+    """Return the features of `ReadyMarket.features_of` for queries at even positions."""
+    is_query = _is_even(market)
+    return market.features_of(fitted, full, is_query, is_query & _is_familiar(full))
+
+
+def derivatives(features: Floats32, solved: Arrays) -> Arrays:
     """Return gradient and Hessian of the cross-entropy at the weights of each λ.
 
-    A market of n queries has weight √n, the last column of the gradient. Queries are items at even positions.
+    A market of n queries has weight √n, the last column of the gradient.
 
     Args:
-        market: Market.
-        fitted: Features of the graph without the pairs of `split.fit`.
-        full: Features of the training graph.
+        features: Features of queries and candidates, E × (1 + R) × F.
         solved: What is solved.
     """
-    is_query = _is_even(market)
-    x = market.features_of(fitted, full, is_query, is_query & _is_familiar(full)).astype(np.float64)
+    x = features.astype(np.float64)
     statistics = {name: np.zeros(a.shape) for name, a in blend.template(solved).items()}
     share = 1 / np.sqrt(max(len(x), 1))
     for k, weights in enumerate(solved[blend.CANDIDATES]):
