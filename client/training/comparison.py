@@ -60,7 +60,7 @@ def measure_units(
         models: Prefix of metrics -> model of the client.
         statics: Summed statistics of the run.
         split: Data split of the measurement.
-        with_rivals: False if no rival is compared, whose baselines then take no time.
+        with_rivals: False if no rival is compared.
     """
     task, metric = TASKS[learner.task], TASKS[learner.task].objective.metric
     if not isinstance(learner, ComparesUnits) or task.comparison is None:

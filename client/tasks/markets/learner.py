@@ -231,7 +231,7 @@ class MarketsLearner(HasModule):
         self._catalogue, self._noised = run.vocabulary, run.privacy.unit != "none"
         self._baselines: dict[tuple[str, int], list[list[Rows]]] = {}
         self._blended: dict[tuple[int, int, bool], MarketBaseline] = {}
-        self._drawn: dict[int, tuple[MarketBaseline, Floats32]] = {}
+        self._drawn: dict[MarketBaseline, Floats32] = {}
 
     def _network_inputs(self, graphs: Sequence[Graph]) -> Tensors:
         source = self.triple_source
@@ -349,10 +349,10 @@ class MarketsLearner(HasModule):
             if blend.GRADIENT not in total:
                 self._drawn.clear()
                 found = quality(market, fitted, full, solved)
-            else:  # the queries of all Newton steps are equal
-                drawn, x = self._drawn.get(k, (None, np.zeros(0)))
-                x = x if drawn is full else even_features(market, fitted, full)
-                self._drawn[k], found = (full, x), derivatives(x, solved)
+            else:
+                if full not in self._drawn:  # all Newton steps have equal queries
+                    self._drawn[full] = even_features(market, fitted, full)
+                found = derivatives(self._drawn[full], solved)
             for name, a in found.items():
                 total[name] += a
         return total
