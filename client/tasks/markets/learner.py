@@ -351,7 +351,8 @@ class MarketsLearner(HasModule):
                 found = quality(market, fitted, full, solved)
             else:
                 if full not in self._drawn:  # all Newton steps have equal queries
-                    self._drawn[full] = even_features(market, fitted, full)
+                    even = _is_even(market)
+                    self._drawn[full] = market.features_of(fitted, full, even, even & _is_familiar(full))
                 found = derivatives(self._drawn[full], solved)
             for name, a in found.items():
                 total[name] += a
@@ -424,16 +425,10 @@ MOST_QUERIES = 500
 """Largest number of items that are ranked for as if they were new, evenly spaced."""
 
 
-def even_features(market: ReadyMarket, fitted: MarketBaseline, full: MarketBaseline) -> Floats32:
-    """Return the features of `ReadyMarket.features_of` for queries at even positions."""
-    is_query = _is_even(market)
-    return market.features_of(fitted, full, is_query, is_query & _is_familiar(full))
-
-
 def derivatives(features: Floats32, solved: Arrays) -> Arrays:
     """Return gradient and Hessian of the cross-entropy at the weights of each λ.
 
-    A market of n queries has weight √n, the last column of the gradient.
+    A market of n queries has weight √n, the last column of the gradient. Queries are items at even positions.
 
     Args:
         features: Features of queries and candidates, E × (1 + R) × F.
