@@ -43,7 +43,15 @@ class Measured:
     uses: dict[str, bool] = field(default_factory=dict)
 
 
-def measure_units(learner: Learner, choice: str, models: Mapping[str, Arrays], statics: Arrays, split: str) -> Units:
+def measure_units(
+    learner: Learner,
+    choice: str,
+    models: Mapping[str, Arrays],
+    statics: Arrays,
+    split: str,
+    *,
+    with_rivals: bool = True,
+) -> Units:
     """Return the compared metric of each unit; NaN without held-out data.
 
     Args:
@@ -52,11 +60,12 @@ def measure_units(learner: Learner, choice: str, models: Mapping[str, Arrays], s
         models: Prefix of metrics -> model of the client.
         statics: Summed statistics of the run.
         split: Data split of the measurement.
+        with_rivals: False if no rival is compared.
     """
     task, metric = TASKS[learner.task], TASKS[learner.task].objective.metric
     if not isinstance(learner, ComparesUnits) or task.comparison is None:
         return np.zeros(0), {}
-    baselines = learner.baseline_values(statics, split)
+    baselines = learner.baseline_values(statics, split) if with_rivals or choice not in models else {}
     used = learner.record_values(models[choice], statics, split) if choice in models else baselines[choice]
     rivals = {name: unit_means(baselines[name], metric) for name in task.rivals if name in baselines}
     return unit_means(used, metric), rivals

@@ -43,7 +43,7 @@ def evaluate_models(
     Of the finished model, also the metrics of what the client uses, chosen on validation data, and the sums of its
     differences to the simple baseline; the client stores all of them. If a network has trained on top of a closed form, this
     is one of the choices. The request of the participant has the shared model and what is solved, and its steps are those of
-    `ADAPT`. Without `with_baselines`, baselines have metrics only where the client uses one.
+    `ADAPT`. Without `with_baselines`, baselines are measured only where the client uses one.
     """
     options, learner, request = config.method_options, participant.learner, participant.request
     stored = participant.store.load(participant.run)
@@ -84,7 +84,7 @@ def _measure(
         means, counts = measure_used(config, choice, models, (metrics, weights))
         metrics, weights, is_personal = metrics | means, weights | counts, has_own_parameters(config, request.model)
         uses = uses_of(config.task, choice, tuple(models), is_personal=is_personal)
-    units, rivals = measure_units(learner, choice, models, request.statics, split)
+    units, rivals = measure_units(learner, choice, models, request.statics, split, with_rivals=with_baselines)
     reply = EvaluateReply(request.round, metrics, weights)
     participant.store.write(participant.run, MEASURED, to_document(reply, units, rivals, uses))
     sent = uses if config.privacy.unit == "none" else {}  # these numbers are exact

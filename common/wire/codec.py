@@ -12,8 +12,7 @@ from collections.abc import Mapping
 from typing import Any, TypeVar, get_args, get_type_hints
 
 import numpy as np
-from flwr.app import Array as FlowerArray
-from flwr.app import ArrayRecord, ConfigRecord, RecordDict
+from flwr.app import ConfigRecord, RecordDict
 from safetensors.numpy import load, save
 
 from common.arrays import Arrays
@@ -150,11 +149,6 @@ def arrays_of(record: RecordDict) -> Arrays:
     """
     config = record.get(RECORD)
     return _load("message", config.get(ARRAYS) if isinstance(config, ConfigRecord) else None)
-
-
-def to_record(arrays: Arrays) -> ArrayRecord:
-    """Convert a model to the ArrayRecord of Flower's strategies, one entry per array."""
-    return ArrayRecord({name: FlowerArray(np.asarray(a, order="C")) for name, a in arrays.items()})
 
 
 def _fields(payload_type: type[Any]) -> tuple[tuple[str, Any], ...]:

@@ -1,5 +1,7 @@
 """Command line `fedloom`; importing it imports no command."""
 
+import atexit
+import gc
 import os
 import sys
 
@@ -10,6 +12,7 @@ def main() -> None:
     from deploy.cli.app import app
 
     close_to_others()
+    atexit.register(gc.freeze)  # Python would search all objects of torch once more before it ends
     os.environ.setdefault("OMP_NUM_THREADS", "1")  # BLAS reads it at its import; the matrices are small
     os.environ.setdefault("GRPC_VERBOSITY", "ERROR")  # gRPC reads it at its import, also in a fork server
     try:

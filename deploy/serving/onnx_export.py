@@ -1,5 +1,6 @@
 """Export of a network to ONNX, and its comparison with torch."""
 
+import gc
 import logging
 import warnings
 from collections.abc import Iterator, Mapping
@@ -84,12 +85,15 @@ def _tensors(network: ExportableNetwork, inputs: Arrays) -> tuple[torch.Tensor, 
 
 @contextmanager
 def _quiet() -> Iterator[None]:
-    """Keep the exporter's progress and its warnings off the terminal."""
-    before = logging.root.manager.disable
+    """Keep the exporter's progress and warnings off the terminal, and the collector off the many objects of its imports."""
+    before, collects = logging.root.manager.disable, gc.isenabled()
     logging.disable(logging.WARNING)
+    gc.disable()
     try:
         with warnings.catch_warnings(), redirect_stdout(StringIO()), redirect_stderr(StringIO()):
             warnings.simplefilter("ignore")
             yield
     finally:
         logging.disable(before)
+        if collects:
+            gc.enable()

@@ -231,6 +231,7 @@ class MarketsLearner(HasModule):
         self._catalogue, self._noised = run.vocabulary, run.privacy.unit != "none"
         self._baselines: dict[tuple[str, int], list[list[Rows]]] = {}
         self._blended: dict[tuple[int, int, bool], MarketBaseline] = {}
+        self._drawn: dict[MarketBaseline, Floats32] = {}
 
     def _network_inputs(self, graphs: Sequence[Graph]) -> Tensors:
         source = self.triple_source
@@ -345,7 +346,15 @@ class MarketsLearner(HasModule):
         total = blend.template(solved)
         for k, market in enumerate(self.markets):
             fitted, full = self._blend(solved, k, fits=True), self._blend(solved, k)
-            for name, a in (derivatives if blend.GRADIENT in total else quality)(market, fitted, full, solved).items():
+            if blend.GRADIENT not in total:
+                self._drawn.clear()
+                found = quality(market, fitted, full, solved)
+            else:
+                if full not in self._drawn:  # all Newton steps have equal queries
+                    even = _is_even(market)
+                    self._drawn[full] = market.features_of(fitted, full, even, even & _is_familiar(full))
+                found = derivatives(self._drawn[full], solved)
+            for name, a in found.items():
                 total[name] += a
         return total
 
@@ -416,19 +425,16 @@ MOST_QUERIES = 500
 """Largest number of items that are ranked for as if they were new, evenly spaced."""
 
 
-def derivatives(market: ReadyMarket, fitted: MarketBaseline, full: MarketBaseline, solved: Arrays) -> Arrays:
+def derivatives(features: Floats32, solved: Arrays) -> Arrays:
     """Return gradient and Hessian of the cross-entropy at the weights of each λ.
 
     A market of n queries has weight √n, the last column of the gradient. Queries are items at even positions.
 
     Args:
-        market: Market.
-        fitted: Features of the graph without the pairs of `split.fit`.
-        full: Features of the training graph.
+        features: Features of queries and candidates, E × (1 + R) × F.
         solved: What is solved.
     """
-    is_query = _is_even(market)
-    x = market.features_of(fitted, full, is_query, is_query & _is_familiar(full)).astype(np.float64)
+    x = features.astype(np.float64)
     statistics = {name: np.zeros(a.shape) for name, a in blend.template(solved).items()}
     share = 1 / np.sqrt(max(len(x), 1))
     for k, weights in enumerate(solved[blend.CANDIDATES]):

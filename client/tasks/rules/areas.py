@@ -53,11 +53,6 @@ def floor_of(device: Device) -> str:
     return (device.area or "").rpartition(FLOOR_MARK)[0]
 
 
-def is_same_room(a: Device, b: Device) -> bool:
-    """Return True if both devices are in one room, or are named after one thing and in no other rooms."""
-    return nearness_of(a, b) == SAME
-
-
 def nearness_of(a: Device, b: Device) -> float:
     """Return how near two devices are: `SAME`, `OPEN`, `FLOOR` or `OTHER`."""
     if a.area and b.area:

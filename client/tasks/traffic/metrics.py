@@ -14,15 +14,6 @@ from common.tasks.traffic.vocabulary import DAY
 from common.wire.messages import Metrics
 
 
-def forecast_error(sensor: Sensor, split: str, horizon: int, forecast: Callable[[Ints], Floats]) -> float:
-    """Return the MSE of forecasts, a function of the first targets."""
-    first = sensor.starts(split)
-    if not len(first):
-        return float("nan")
-    _, places = sensor.targets(first, horizon)
-    return sensor.error(forecast(first), places)
-
-
 def forecast_errors(sensor: Sensor, split: str, forecast: Floats) -> Floats:
     """Return the MSE of a split's forecasts, N × P × D, in blocks of windows; their mean is that of all.
 

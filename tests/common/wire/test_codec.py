@@ -12,7 +12,7 @@ from hypothesis.extra import numpy as hnp
 
 from common.arrays import Arrays
 from common.wire import codec
-from common.wire.codec import decode, encode, outline, to_record
+from common.wire.codec import decode, encode, outline
 from common.wire.messages import (
     EnrolReply,
     EnrolRequest,
@@ -98,13 +98,6 @@ def test_encoding_copies_and_leaves_its_argument_unchanged() -> None:
     record = encode(replace(REPLY, update={"w": update}))
     np.testing.assert_array_equal(update, before)
     np.testing.assert_array_equal(decode(TrainReply, record).update["w"], before)
-
-
-def test_a_model_becomes_the_record_of_flowers_strategies() -> None:
-    model = {"b": np.ones((2, 3), np.float32).T, "a": np.zeros((), np.int64)}
-    back = {name: a.numpy() for name, a in to_record(model).items()}
-    assert list(back) == ["b", "a"]
-    assert all(same(np.ascontiguousarray(model[n]).reshape(model[n].shape), back[n]) for n in model)
 
 
 def test_a_catalogue_of_a_megabyte_is_encoded() -> None:

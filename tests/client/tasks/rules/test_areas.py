@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from client.tasks.rules.areas import FLOOR, OPEN, OTHER, SAME, is_same_room, lacks_evidence, nearness, nearness_of
+from client.tasks.rules.areas import FLOOR, OPEN, OTHER, SAME, lacks_evidence, nearness, nearness_of
 from client.tasks.rules.data.homes import Device, Home, as_edges
 
 
@@ -28,7 +28,6 @@ from client.tasks.rules.data.homes import Device, Home, as_edges
 )
 def test_devices_are_near_by_area_or_by_name(first: Device, second: Device, near: float) -> None:
     assert nearness_of(first, second) == nearness_of(second, first) == near
-    assert is_same_room(first, second) == (near == SAME)
 
 
 def test_a_rule_between_rooms_needs_an_own_one_of_its_kind() -> None:

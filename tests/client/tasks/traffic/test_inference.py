@@ -4,7 +4,6 @@ import numpy as np
 import pytest
 
 from client.tasks.traffic.inference import forecast, held_later
-from client.tasks.traffic.metrics import forecast_error
 from client.tasks.traffic.sensor import OwnForecaster, is_cold_start
 from client.training.comparison import unit_means
 from common.errors import ConfigError, DataError
@@ -115,7 +114,8 @@ def test_a_cold_start_client_forecasts_under_the_property_that_it_adopts() -> No
 def test_the_sensor_s_own_ridge_regression_forecasts_without_a_model() -> None:
     made = weekly_learner(change=lambda readings: np.put(readings, np.arange(0, len(readings), 7), 3.0))
     sensor, own = made.sensors[0], OwnForecaster(made.options, made.variables)
-    error = forecast_error(sensor, "test", made.options.horizon, lambda first: own.forecasts({}, sensor, first))
+    first = sensor.starts("test")
+    error = sensor.error(own.forecasts({}, sensor, first), sensor.targets(first, made.options.horizon)[1])
     found = made.baseline_values({}, "test")
     assert unit_means(found["own ridge regression"], "mse") == pytest.approx([error])
     profile, _ = made.baselines("test", {})
