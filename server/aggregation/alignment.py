@@ -29,7 +29,7 @@ SUSPICION = 0.1
 """Level of the suspicion in one round, by which a client is not named."""
 
 COALITION = 1e-4
-"""Level of a coalition in one round, so low since runs have many rounds and honest clients may have equal data."""
+"""Level of a coalition in one round; runs have many rounds."""
 
 MIN_ROUNDS, MIN_CLIENTS = 2, 10
 """Rounds of a client, and clients of a round, from which alignment is judged."""
@@ -138,7 +138,7 @@ def _limit(clients: int, level: float) -> float:
 
 
 def cosines(names: Sequence[str], rows: Floats32, coalition: Flags) -> dict[str, float]:
-    """Return client -> alignment with the others: with those outside the coalition, then not opposed either."""
+    """Return client -> alignment with those outside the coalition, then not opposed either."""
     found, is_in = np.zeros(len(names)), ~coalition
     for _ in range(2 if len(names) > 1 else 0):
         total = rows[is_in].sum(axis=0, dtype=np.float64)

@@ -361,7 +361,7 @@ class SingleIntake(Intake):
         )
 
     def _align(self, at: RoundContext, results: Intaken) -> Intaken:
-        """Return the results without clients that are opposed to the others or a coalition, if those are a quorum.
+        """Return the results without opposed clients and coalitions, if the others are a quorum.
 
         Who is persistently opposed is named. Who is opposed in this round alone is a suspect: clients with validation data
         vote on it, and without such data it does not count in this round. A coalition never counts.

@@ -141,7 +141,7 @@ class ColludingGrid(TypedGrid):
 
 
 def poison(part: AnyDataset) -> AnyDataset:
-    """Return a liar's data: homes with the rule of the backdoor, or sessions of which every second click is `TARGET`."""
+    """Return a liar's data: homes with the backdoor's rule, or sessions that click `TARGET`."""
     change = _bug if isinstance(part.vocabulary, RuleCatalogue) else _click
     return replace(part, units=tuple(change(unit, part.vocabulary) for unit in part.units))
 

@@ -24,7 +24,7 @@ from studies.lies.effect_cases import (
 
 DEFAULT = "ridge"
 TOLERANCE, MOST_SHARE, MOST_TARGET, MOST_TIME = 0.03, 0.2, 2.0, 1.1
-"""Accepted loss beyond one spread, as a share of the quality; share of liars; factors on the target's rate and on time."""
+"""Accepted loss as a share of quality; share of liars; factors on the target's rate, on time."""
 
 
 @dataclass(frozen=True)
@@ -161,6 +161,8 @@ def section(results: Results) -> Iterator[str]:
     attacks = bullet_list(f"**{name}:** {words}." for name, words in ATTACKS.items())
     yield prose.EFFECTS.format(seeds=SEEDS, sources=sources, attacks=attacks)
     yield bullet_list(map(str, findings(effects, found)))
+    if unreached := [*not_reached(found)]:
+        yield f"{prose.NOT_REACHED}\n\n{bullet_list(unreached)}"
     yield prose.EFFECT_TABLE
     yield str(_table(effects))
 
@@ -170,10 +172,8 @@ def findings(effects: Effects, found: Sequence[Effect]) -> Iterator[Claim]:
     up_to = [one for one in found if one.case.share <= MOST_SHARE]
 
     def claim(text: str, among: Sequence[Effect], holds: Callable[[Effect], bool]) -> Claim:
-        missed = [one.case for one in among if not holds(one)]
-        cases = ", ".join(f"{case.attack} of {100 * case.share:g} % on {case.method}, {case.task}" for case in missed)
-        where = f"; not {cases}" * bool(missed)
-        return Claim(f"{text} ({len(among) - len(missed)} of {len(among)} cases{where})", not missed)
+        held = sum(map(holds, among))
+        return Claim(f"{text} ({held} of {len(among)} cases)", held == len(among))
 
     sums = [one for one in up_to if one.case.method == DEFAULT]
     networks = [one for one in up_to if one.case.method != DEFAULT]
@@ -186,17 +186,25 @@ def findings(effects: Effects, found: Sequence[Effect]) -> Iterator[Claim]:
     mistaken, runs = effects.mistaken()
     yield Claim(f"No round line names an honest client ({mistaken} in {runs} runs)", mistaken == 0)
     qualities, spreads = effects.unchecked(), {one.case.task: one.spread for one in networks}
-    text = "; ".join(f"{task} {without:.4g} to {checked:.4g}" for task, (without, checked) in qualities.items())
+    text = ", ".join(f"{task} {checked / without - 1:+.1%}" for task, (without, checked) in qualities.items())
     equal = all(abs(without - checked) <= spreads.get(task, math.nan) for task, (without, checked) in qualities.items())
-    yield Claim(f"Without liars, the checks change the quality of networks by at most one spread ({text})", equal)
+    yield Claim(f"Checks change honest runs by at most one spread ({text})", equal)
     times = effects.times()
-    text = ", ".join(f"{task} {ratio:.2f}" for task, ratio in times.items())
+    text = ", ".join(f"{task} {ratio - 1:+.0%}" for task, ratio in times.items())
     yield Claim(
-        f"Without liars, they take at most 10 % of a run's processor time ({text} times)",
+        f"Checks take at most 10 % of an honest run's processor time ({text})",
         max(times.values(), default=0.0) <= MOST_TIME,
     )
     asked = [case for case in all_cases() if case.liars]
     yield Claim(f"Each case was run ({len(found)} of {len(asked)})", len(found) == len(asked))
+
+
+def not_reached(found: Sequence[Effect]) -> Iterator[str]:
+    """Yield the attacks that cost or show more than the target, by name."""
+    missed = [one.case for one in found if one.case.share <= MOST_SHARE and not (one.holds and one.keeps_target)]
+    for task, method, attack in dict.fromkeys((case.task, case.method, case.attack) for case in missed):
+        shares = [f"{100 * c.share:g}" for c in missed if (c.task, c.method, c.attack) == (task, method, attack)]
+        yield f"{attack} by {' and '.join(shares)} % on `{method}`, {task}"
 
 
 def _table(effects: Effects) -> Table:

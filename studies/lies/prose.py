@@ -42,6 +42,8 @@ The network of sessions and ratings is that of the paper. The attacks:
 
 All liars of a round see the honest updates of the other liars alone."""
 
+NOT_REACHED = "These cost more than one spread and 3 %, or show the target in more than twice as many lists:"
+
 EFFECT_TABLE = """Columns are shares of liars. A cell states the loss of quality, in % and in spreads over seeds.
 It also states the liars that a round line names. A reply that is set aside does not count in its round. An empty cell was
 not run. A bold loss is beyond one spread and 3 %."""

@@ -16,7 +16,6 @@ from studies.lies.effect_cases import (
     ALIE,
     ATTACKS,
     BACKDOOR,
-    FLIP,
     HONEST,
     METRICS,
     PLANNER,
@@ -27,7 +26,7 @@ from studies.lies.effect_cases import (
     Case,
     all_cases,
 )
-from studies.lies.effects import Effects, findings, section
+from studies.lies.effects import Effects, findings, not_reached, section
 
 DATA = {"ratings": "demo:0-60", "rules": "demo:0-60"}
 
@@ -131,11 +130,14 @@ def test_what_is_not_reached_is_stated_by_name(results: Results) -> None:
     change(results, Case("rules", "ridge", STATISTICS, 0.2), quality=0.4)
     change(results, Case("sessions", "ridge", PROMOTION, 0.1), target=0.3)
     change(results, Case("rules", "fedrule", BACKDOOR, 0.2), named=0.0, mistaken=1.0)
-    change(results, Case("sessions", "fedga", FLIP, 0.3), quality=0.1)
+    change(results, Case("sessions", "ridge", STATISTICS, 0.3), quality=0.1)
     cost, target, named, mistaken = missed(results)
-    assert "not false statistics of 20 % on ridge, rules" in cost
-    assert "not promotion of 10 % on ridge, sessions" in target
-    assert "not backdoor of 20 % on fedrule, rules" in named
+    counts = [text.partition("(")[2].split()[0::2][:2] for text in (cost, target, named)]
+    assert [int(total) - int(held) for held, total in counts] == [1, 1, 1]
+    assert [*not_reached(Effects(results).all())] == [
+        "false statistics by 20 % on `ridge`, rules",
+        "promotion by 10 % on `ridge`, sessions",
+    ]
     assert mistaken.startswith("No round line names an honest client (3 in")
 
 
