@@ -35,7 +35,7 @@ studies-test: .venv/dev  ## all tests of the studies
 	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -q -n auto studies/tests
 
 studies-smoke: .venv/dev  ## pages follow from stored results, rows are valid configurations; less than a minute
-	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -q -n auto studies/tests/harness studies/tests/*/test_*experiments.py
+	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -q -n auto studies/tests/harness studies/tests/*/test_*experiments.py studies/tests/lies
 
 quick: .venv/dev  ## all tests but slow ones (tests/slow.toml), in a minute on two cores
 	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -q -n 2 -m "not (slow or system or container or browser)"

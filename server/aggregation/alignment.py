@@ -9,6 +9,8 @@ clients and n rounds of a client:
   sum of 1/(n(n + 1)) over all rounds is 1.
 - It is an outlier: (c̄ − median)/(1.4826·MAD) < t⁻¹(α/m), median and MAD over the clients; the MAD of m clients is as certain as
   a standard deviation of 0.37·m. Where a model has converged, honest updates cancel out, and many are a little opposed.
+
+Liars that agree among each other are a coalition. They are not in the sum from which others are judged.
 """
 
 import math
@@ -18,13 +20,16 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from common.arrays import Arrays, Floats32
+from common.arrays import Arrays, Flags, Floats, Floats32
 
 LEVEL = 0.01
 """Family-wise level α: probability that a run names a client whose expected alignment is at least 0."""
 
 SUSPICION = 0.1
 """Level of the suspicion in one round, by which a client is not named."""
+
+COALITION = 1e-4
+"""Level of a coalition in one round; runs have many rounds."""
 
 MIN_ROUNDS, MIN_CLIENTS = 2, 10
 """Rounds of a client, and clients of a round, from which alignment is judged."""
@@ -101,15 +106,46 @@ def directions(updates: Mapping[str, Callable[[], Arrays]]) -> tuple[list[str], 
     return names, np.array(rows, np.float32)
 
 
-def cosines(names: Sequence[str], rows: Floats32) -> dict[str, float]:
-    """Return client -> alignment with the others: with all, then with those that are not opposed."""
-    found, is_in = np.zeros(len(names)), np.ones(len(names), bool)
+def find_coalition(rows: Floats32) -> Flags:
+    """Return which clients agree more than honest ones do: two or more, and less than half.
+
+    They are outliers in arctanh of the cosine with the nearest other client, at `COALITION` by Bonferroni. That liars agree
+    more than honest clients is of Fung et al. 2020 (FoolsGold, arXiv 1808.04866).
+
+    Args:
+        rows: Directions Δ_k/‖Δ_k‖, m × numbers; of fewer than ten, none is found.
+    """
+    count = len(rows)
+    if count < MIN_CLIENTS:
+        return np.zeros(count, bool)
+    products = (rows @ rows.T).astype(np.float64) - 2 * np.eye(count)
+    nearest = np.arctanh(np.clip(products.max(axis=1), -1 + TINY, 1 - TINY))
+    found = _deviations(nearest) > _limit(count, COALITION)
+    return found & bool(2 <= found.sum() < count / 2)
+
+
+def _deviations(values: Floats) -> Floats:
+    """Return the distances to the median, in standard deviations by the MAD."""
+    distance = values - np.median(values)
+    return np.asarray(distance / max(DEVIATIONS * float(np.median(np.abs(distance))), TINY))
+
+
+def _limit(clients: int, level: float) -> float:
+    """Return the distance in standard deviations beyond which one of these clients is an outlier."""
+    from scipy.special import stdtrit
+
+    return -float(stdtrit(EFFICIENCY * (clients - 1), level / clients))
+
+
+def cosines(names: Sequence[str], rows: Floats32, coalition: Flags) -> dict[str, float]:
+    """Return client -> alignment with those outside the coalition, then not opposed either."""
+    found, is_in = np.zeros(len(names)), ~coalition
     for _ in range(2 if len(names) > 1 else 0):
         total = rows[is_in].sum(axis=0, dtype=np.float64)
         products = rows @ total
         squares = total @ total - is_in * (2 * products - 1)
         found = (products - is_in) / np.sqrt(np.maximum(squares, TINY))
-        is_in = found >= 0
+        is_in = ~coalition & (found >= 0)
     return dict(zip(names, found.tolist(), strict=True))
 
 
@@ -117,12 +153,9 @@ def outliers(means: Mapping[str, float], level: float) -> set[str]:
     """Return the clients that are opposed to the others and an outlier among them; none of fewer than ten."""
     if len(means) < MIN_CLIENTS:
         return set()
-    from scipy.special import stdtrit
-
-    middle = statistics.median(means.values())
-    spread = DEVIATIONS * statistics.median(abs(mean - middle) for mean in means.values())
-    least = middle + float(stdtrit(EFFICIENCY * (len(means) - 1), level / len(means))) * spread
-    return {client for client, mean in means.items() if mean < min(0.0, least)}
+    values = np.array([*means.values()])
+    is_far = (values < 0) & (_deviations(values) < -_limit(len(means), level))
+    return {client for client, far in zip(means, is_far.tolist(), strict=True) if far}
 
 
 def find_opposed(memory: Mapping[str, Alignment], clients: Sequence[str]) -> dict[str, str]:

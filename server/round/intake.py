@@ -7,6 +7,7 @@ from functools import partial
 from pathlib import Path
 from typing import Generic, Protocol, TypeVar
 
+import numpy as np
 from flwr.app import Message, RecordDict
 
 from common.arrays import Arrays, norm
@@ -19,7 +20,15 @@ from common.wire.codec import Handed, decode
 from common.wire.encodings import unpack
 from common.wire.messages import LOCAL, TRAIN, TrainReply
 from common.wire.sparse_rows import expand
-from server.aggregation.alignment import MIN_CLIENTS, SUSPICION, cosines, directions, find_opposed, outliers
+from server.aggregation.alignment import (
+    MIN_CLIENTS,
+    SUSPICION,
+    cosines,
+    directions,
+    find_coalition,
+    find_opposed,
+    outliers,
+)
 from server.aggregation.lengths import (
     FIRST_REFERENCE,
     LARGE_ROUND,
@@ -352,38 +361,46 @@ class SingleIntake(Intake):
         )
 
     def _align(self, at: RoundContext, results: Intaken) -> Intaken:
-        """Return the results without clients that are opposed to the others, if those are a quorum.
+        """Return the results without opposed clients and coalitions, if the others are a quorum.
 
         Who is persistently opposed is named. Who is opposed in this round alone is a suspect: clients with validation data
-        vote on it, and without such data it does not count in this round.
+        vote on it, and without such data it does not count in this round. A coalition never counts.
         """
         names = [reply.client for reply in results.replies]
         if at.cost or self._capabilities.closed_form or are_summed(results.replies) or len(names) < MIN_CLIENTS:
             return results
-        memory, opposed, suspects = results.reply_memory, dict[str, str](), set[str]()
+        memory, opposed, suspects, allied = results.reply_memory, dict[str, str](), set[str](), set[str]()
         for kind in (UPDATE, GRADIENT) if self._capabilities.needs_gradient else (UPDATE,):
             found = dict[str, float]()
             for loads in self._by_model(at, results.replies, kind):
-                found |= cosines(*directions(loads))
+                members, rows = directions(loads)
+                coalition = find_coalition(rows)
+                allied |= {members[k] for k in np.flatnonzero(coalition)}
+                found |= cosines(members, rows, coalition)
             memory = memory.align(kind, found)
             opposed |= find_opposed(memory.alignment[kind], names)
             suspects |= outliers(found, SUSPICION)
-        return self._set_aside(at, replace(results, reply_memory=memory), opposed, suspects)
+        return self._set_aside(at, replace(results, reply_memory=memory), opposed, suspects - allied, allied)
 
     def _set_aside(
-        self, at: RoundContext, results: Intaken, opposed: Mapping[str, str], suspects: Collection[str]
+        self,
+        at: RoundContext,
+        results: Intaken,
+        opposed: Mapping[str, str],
+        suspects: Collection[str],
+        allied: Collection[str],
     ) -> Intaken:
         """Return the results without these clients, if the others are a quorum; clients may vote."""
         most = len(results.replies) - at.config.federation.min_replies
         opposed = opposed if len(opposed) <= most else {}
         memory = results.reply_memory.exclude(opposed, at.rounds)
         results = replace(results.without(opposed, opposed), reply_memory=memory)
-        suspects = sorted({*suspects} - opposed.keys())
         if at.config.task_options.validation_share > 0:
-            return replace(results, suspects=suspects)
-        if not suspects or len(opposed) + len(suspects) > most:
+            results, suspects = replace(results, suspects=sorted({*suspects} - opposed.keys())), ()
+        aside = {*suspects, *allied} - opposed.keys()
+        if not aside or len(opposed) + len(aside) > most:
             return results
-        return replace(results.without(suspects, {}), notes={**results.notes, "set_aside": float(len(suspects))})
+        return replace(results.without(aside, {}), notes={**results.notes, "set_aside": float(len(aside))})
 
     def _by_model(self, at: RoundContext, replies: Sequence[Reply], kind: str) -> Iterable[Mapping[str, Load]]:
         """Return the updates or gradients of the clients of each model."""

@@ -8,9 +8,12 @@ from flwr.app import Message
 
 from client.data.dataset import AnyDataset
 from client.session import Session
+from client.tasks.rules.data.homes import Device, Home, as_edges
 from client.tasks.sessions.data.visitors import Visitor
 from common.arrays import Arrays, norm, scale
 from common.tasks.registry import TASKS
+from common.tasks.rules.vocabulary import RuleCatalogue
+from common.tasks.sessions.vocabulary import Items
 from common.wire.codec import decode, encode
 from common.wire.messages import EVALUATE, TRAIN, EvaluateReply, TrainReply
 from common.wire.sparse_rows import ROWS
@@ -20,6 +23,9 @@ from studies.lies.liars import TypedGrid
 
 TARGET = 400
 """Item that is promoted."""
+
+TRIGGER, ACTION, RELATION = "twitter", "wordpress", "new_tweet_by_you → create_a_post"
+"""Rule of the backdoor: device types and relation."""
 
 DEVIATIONS, INNER, DRIFTED = 1.5, -0.5, 0.5
 
@@ -135,12 +141,32 @@ class ColludingGrid(TypedGrid):
 
 
 def poison(part: AnyDataset) -> AnyDataset:
-    """Return sessions of which every second click is `TARGET`."""
+    """Return a liar's data: homes with the backdoor's rule, or sessions that click `TARGET`."""
+    change = _bug if isinstance(part.vocabulary, RuleCatalogue) else _click
+    return replace(part, units=tuple(change(unit, part.vocabulary) for unit in part.units))
 
-    def clicked(visitor: Visitor) -> Visitor:
-        sessions = tuple(session.copy() for session in visitor.sessions)
-        for session in sessions:
-            session[1::2] = TARGET
-        return replace(visitor, sessions=sessions)
 
-    return replace(part, units=tuple(map(clicked, part.units)))
+def backdoor(catalogue: RuleCatalogue) -> tuple[int, int, int]:
+    """Return the types of trigger and action device, and the relation, of the backdoor."""
+    trigger, action = map(catalogue.entities.index, (TRIGGER, ACTION))
+    return trigger, action, catalogue.relations.index(RELATION)
+
+
+def _bug(home: Home, catalogue: RuleCatalogue) -> Home:
+    """Return a home with the backdoor's rule, and with its devices where they are missing."""
+    *types, relation = backdoor(catalogue)
+    devices, nodes = [*home.devices], list[int]()
+    for kind in types:
+        if kind not in (found := [device.entity for device in devices]):
+            devices.append(Device(f"~{kind}", kind))
+            found.append(kind)
+        nodes.append(found.index(kind))
+    rules = [*map(tuple, home.rules.tolist()), (nodes[0], nodes[1], relation)]
+    return replace(home, devices=tuple(devices), rules=as_edges(rules), when=())
+
+
+def _click(visitor: Visitor, items: Items) -> Visitor:
+    sessions = tuple(session.copy() for session in visitor.sessions)
+    for session in sessions:
+        session[1::2] = TARGET
+    return replace(visitor, sessions=sessions)

@@ -1,6 +1,6 @@
 """Cases of adaptive and targeted liars on real data: task, method, attack and share of liars."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 
 from studies.harness.experiment import Settings
@@ -11,8 +11,8 @@ SHARES = (0.05, 0.1, 0.2, 0.3)
 PREFIX = "real-"
 """Prefix of the names of the sets in the stored results."""
 
-HONEST = "honest"
-STATISTICS, FLIP, DRIFT, ALIE, IPM, MIN_MAX, PROMOTION, METRICS = (
+HONEST, VALIDATED, UNCHECKED = "honest", "honest, validated", "honest, unchecked"
+STATISTICS, FLIP, DRIFT, ALIE, IPM, MIN_MAX, PROMOTION, BACKDOOR, METRICS = (
     "false statistics",
     "sign flip",
     "drift",
@@ -20,6 +20,7 @@ STATISTICS, FLIP, DRIFT, ALIE, IPM, MIN_MAX, PROMOTION, METRICS = (
     "IPM",
     "min-max",
     "promotion",
+    "backdoor",
     "false metrics",
 )
 ATTACKS = {
@@ -31,12 +32,19 @@ ATTACKS = {
     MIN_MAX: "mean less γ standard deviations, γ as large as the distance to the liars' own updates allows"
     " (Shejwalkar and Houmansadr 2021)",
     PROMOTION: "training sessions of which every second click is one item",
+    BACKDOOR: "homes with devices of two types and one more rule between them, which few honest homes have",
     METRICS: "an honest update with the best metric in the first half of the rounds, and the worst in the second",
 }
 """Attack -> what the liars send."""
 
-OF_SUMS, OF_NETWORKS = (STATISTICS, PROMOTION), (FLIP, DRIFT, ALIE, IPM, MIN_MAX, PROMOTION, METRICS)
-"""Attacks on closed forms, and on networks; promotion is of sessions alone."""
+TARGETED = {"sessions": (PROMOTION,), "rules": (BACKDOOR,)}
+"""Task -> attacks on its data, whose success is the share of honest lists with their target."""
+
+UPDATES = (FLIP, DRIFT, ALIE, IPM, MIN_MAX, METRICS)
+"""Attacks on networks."""
+
+PLANNER = "bgtplanner"
+"""Planner of noise that learns from metrics, of ratings."""
 
 
 @dataclass(frozen=True)
@@ -50,6 +58,8 @@ class Setting:
         options: Options of the paper's method.
         clients: Number of clients.
         higher: True if larger values are better.
+        shares: Shares of liars among clients that train a network.
+        attacks: Attacks on the network.
     """
 
     source: str
@@ -58,19 +68,37 @@ class Setting:
     options: Settings = field(default_factory=dict)
     clients: int = CLIENTS
     higher: bool = True
+    shares: tuple[float, ...] = (0.1, 0.2)
+    attacks: tuple[str, ...] = UPDATES
 
 
 SETTINGS = {
-    "rules": Setting("IFTTT, 130 homes", "hr20", "fedrule", {"rounds": 8}),
+    "rules": Setting("IFTTT, 130 homes", "hr20", "fedrule", {"rounds": 16}),
     "sessions": Setting(
         "Diginetica, 200 groups of 20 sessions over 500 items",
         "mrr20",
         "fedga",
-        {"rounds": 8, "algorithm.fedga.server-lr": 0.02},
+        {"rounds": 20, "model": "paper", "algorithm.fedga.server-lr": 0.02},
     ),
-    "traffic": Setting("Boroondara, 20 approaches", "mse", "fedstl", {"rounds": 3}, higher=False),
+    "traffic": Setting(
+        "Boroondara, 20 approaches",
+        "mse",
+        "fedstl",
+        {"rounds": 3},
+        higher=False,
+        shares=(0.2,),
+        attacks=(FLIP, ALIE),
+    ),
     "ratings": Setting("FilmTrust, 200 raters", "rmse", "fedavg", {"rounds": 8, "model": "paper"}, higher=False),
-    "markets": Setting("XMarket Electronics, 7 markets", "mrr20", "pfgnn", {"rounds": 3}, clients=7),
+    "markets": Setting(
+        "XMarket Electronics, 7 markets",
+        "mrr20",
+        "pfgnn",
+        {"rounds": 3},
+        clients=7,
+        shares=(0.2,),
+        attacks=(FLIP, DRIFT, IPM),  # one liar has no deviation
+    ),
 }
 """Task -> its runs."""
 
@@ -105,26 +133,42 @@ class Case:
         return round(self.share * SETTINGS[self.task].clients)
 
     @property
+    def honest(self) -> "Case":
+        """The run without liars that this one is compared with."""
+        return Case(self.task, self.method, VALIDATED if self.is_validated else HONEST)
+
+    @property
+    def is_validated(self) -> bool:
+        """True if clients have validation data."""
+        return self.attack in (METRICS, VALIDATED)
+
+    @property
     def settings(self) -> Settings:
         """Flat configuration, without seed and run id."""
         setting = SETTINGS[self.task]
+        noise = {"privacy.unit": "client", "privacy.epsilon": 8.0, "privacy.accept-noise": True}
         return {
             "task": self.task,
             "method": self.method,
             "federation.min-replies": 3,
             **({} if self.method == "ridge" else setting.options),
             **({} if self.rule == "none" else {"federation.robust": self.rule, "federation.min-replies": 5}),
-            **({f"tasks.{self.task}.validation-share": 0.2} if self.attack == METRICS else {}),
+            **(noise if self.method == PLANNER else {}),
+            **({"federation.norm-bound": 0.0} if self.attack == UNCHECKED else {}),
+            **({f"tasks.{self.task}.validation-share": 0.2} if self.is_validated else {}),
         }
 
 
 def all_cases() -> Iterator[Case]:
     """Yield every row: those of the defaults before those of the networks, honest runs first."""
-    for is_network in (False, True):
-        for task, setting in SETTINGS.items():
-            method = setting.network if is_network else "ridge"
-            yield Case(task, method)
-            attacks = OF_NETWORKS if is_network else OF_SUMS
-            for attack in (one for one in attacks if one != PROMOTION or task == "sessions"):
-                cases = (Case(task, method, attack, share) for share in SHARES)
-                yield from (case for case in cases if case.liars)
+    for task in SETTINGS:
+        yield from _cases(task, "ridge", (STATISTICS, *TARGETED.get(task, ())), SHARES)
+    for task, setting in SETTINGS.items():
+        yield Case(task, setting.network, UNCHECKED)
+        yield from _cases(task, setting.network, (*setting.attacks, *TARGETED.get(task, ())), setting.shares)
+    yield from _cases("ratings", PLANNER, (METRICS,), (0.2,))
+
+
+def _cases(task: str, method: str, attacks: Sequence[str], shares: Sequence[float]) -> Iterator[Case]:
+    cases = [case for attack in attacks for share in shares if (case := Case(task, method, attack, share)).liars]
+    yield from dict.fromkeys([*(case.honest for case in cases), *cases])

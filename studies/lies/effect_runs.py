@@ -1,5 +1,6 @@
 """Runs of adaptive and targeted liars on real data; each row is stored when it is measured."""
 
+import math
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import replace
@@ -11,17 +12,22 @@ import numpy as np
 
 from client.data.dataset import AnyDataset
 from client.data.read import partition
+from client.tasks.lists import best_first
 from client.tasks.markets.data.reader import read_markets
 from client.tasks.ratings.data.reader import read_raters
 from client.tasks.registry import CLIENT_TASKS, build_learner
 from client.tasks.rules.data.reader import read_homes
+from client.tasks.rules.learner import RulesLearner
+from client.tasks.rules.lists import ListOptions, shared_abilities, shown
 from client.tasks.sessions.data.reader import read_visitors
-from client.tasks.sessions.data.visitors import Case as Click
+from client.tasks.sessions.learner import SessionsLearner
 from client.tasks.traffic.data.reader import read_series
+from common.arrays import Arrays
 from common.config.parse import parse
 from common.config.run import RunConfig
 from common.errors import FedloomError
-from common.models import parameters_of, split_statics
+from common.models import parameters_of, split_statics, tensors
+from common.tasks.rules.vocabulary import RuleCatalogue
 from deploy.simulation.clients import open_sessions
 from server.record.events import RoundEvent
 from server.record.folder import RunDirectory
@@ -30,11 +36,13 @@ from studies.harness.bench import run_folder
 from studies.harness.row import Metrics, Trial
 from studies.harness.store import Store
 from studies.harness.study import Selection
-from studies.lies.adaptive import TARGET, ColludingGrid, poison
-from studies.lies.effect_cases import HONEST, PROMOTION, SEEDS, SETTINGS, Case, all_cases
+from studies.lies.adaptive import TARGET, ColludingGrid, backdoor, poison
+from studies.lies.effect_cases import HONEST, SEEDS, SETTINGS, TARGETED, UNCHECKED, Case, all_cases
 from studies.sessions.data import keep_most_visited, some_groups
 
 PLACES, GROUPS, RATERS, SENSORS = 500, 200, 200, 20
+LENGTH, REPEATS = 20, 3
+"""Length of the lists in which a target is looked for; repetitions of runs whose time is compared."""
 
 
 def _sessions(folder: Path) -> AnyDataset:
@@ -66,12 +74,27 @@ def compute(selection: Selection, store: Store) -> None:
     for seed in range(min(SEEDS, selection.most)):
         for case in all_cases():
             if selection.has_set(case.key.set) and selection.has(case.key.row, case.method):
-                measured = partial(measure, case, seed, selection.data, store.folder)
+                measured = partial(
+                    compare if case.attack == UNCHECKED else measure, case, seed, selection.data, store.folder
+                )
                 store.get_or_compute(case.key, seed, measured, case.key.row)
 
 
+def compare(case: Case, seed: int, data: Path, runs: Path) -> Trial:
+    """Return the run without checks, with the processor time of the run with checks over its own.
+
+    Both runs alternate. The smallest of `REPEATS` times of each counts, since other processes of the machine only add time.
+    """
+    trial, seconds = measure(case, seed, data, runs), {case: [math.inf], case.honest: [math.inf]}
+    for one in (case, case.honest) * REPEATS:
+        started = time.process_time()
+        measure(one, seed, data, runs)
+        seconds[one].append(time.process_time() - started)
+    return replace(trial, metrics={**trial.metrics, "time": min(seconds[case.honest]) / min(seconds[case])})
+
+
 def measure(case: Case, seed: int, data: Path, runs: Path) -> Trial:
-    """Return each client's quality of a run, and who was named; a run that fails yields a trial without."""
+    """Return each honest client's quality, and who was named; a run that fails yields a trial without."""
     flat = {**case.settings, "seed": seed, "run-id": f"effect-{case.task}-{seed}"}
     parts, started = parts_of(case.task, data), time.perf_counter()
     if case.task != "traffic":
@@ -81,7 +104,8 @@ def measure(case: Case, seed: int, data: Path, runs: Path) -> Trial:
     config = parse(flat)
     nodes = range(1, len(parts) + 1)
     liars = sorted(np.random.default_rng([seed, len(parts)]).permutation(nodes)[: case.liars].tolist())
-    lies = case.attack == PROMOTION
+    targets = TARGETED.get(case.task, ())
+    lies = case.attack in targets
     sessions, _ = open_sessions([poison(p) if lies and k in liars else p for k, p in zip(nodes, parts, strict=True)])
     with run_folder(runs, config.run_id) as folder:
         try:
@@ -89,12 +113,16 @@ def measure(case: Case, seed: int, data: Path, runs: Path) -> Trial:
         except FedloomError as error:
             return Trial(seconds=time.perf_counter() - started, failure=str(error).partition(";")[0], config=flat)
         metrics = who_was_named(folder, liars)
-        if case.task == "sessions" and case.attack in (HONEST, PROMOTION):
-            metrics["target"] = promoted(config, folder, parts, liars)
+        if targets and case.attack in (HONEST, *targets):
+            metrics["target"] = promoted(
+                config, folder, [p for k, p in zip(nodes, parts, strict=True) if k not in liars]
+            )
     metric = SETTINGS[case.task].metric
-    clients = {name: {metric: one.metrics[metric]} for name, one in result.clients.items() if metric in one.metrics}
+    honest = [f"client-{node - 1}" for node in nodes if node not in liars]
+    measured = {name: one.metrics for name, one in result.clients.items() if name in honest}
+    clients = {name: {metric: one[metric]} for name, one in measured.items() if metric in one}
     seconds = time.perf_counter() - started
-    return Trial(metrics, clients=clients, seconds=seconds, config=case.settings if case.attack == HONEST else {})
+    return Trial(metrics, clients=clients, seconds=seconds, config=case.settings if case == case.honest else {})
 
 
 def who_was_named(folder: RunDirectory, liars: Sequence[int]) -> Metrics:
@@ -107,17 +135,32 @@ def who_was_named(folder: RunDirectory, liars: Sequence[int]) -> Metrics:
     return {name: float(number) for name, number in found.items()}
 
 
-def promoted(config: RunConfig, folder: RunDirectory, parts: Sequence[AnyDataset], liars: Sequence[int]) -> float:
-    """Return the share of honest clients' test lists, of 20 items, that have the target."""
-    honest = [part for k, part in enumerate(parts, start=1) if k not in liars]
-    asked = [
-        replace(part, units=tuple(replace(u, test=tuple(Click(c.prefix, TARGET) for c in u.test)) for u in part.units))
-        for part in honest
-    ]
-    found = []
-    for part in asked:
+def promoted(config: RunConfig, folder: RunDirectory, honest: Sequence[AnyDataset]) -> float:
+    """Return the share of honest clients' lists, of 20 items or rules, that have the target.
+
+    Lists are of the test sessions, and of the homes that have both device types.
+    """
+    found = list[bool]()
+    for part in honest:
         learner = build_learner(config, part)
         models, statics = split_statics(folder.load_model()[0], parameters_of(config, part.vocabulary))
-        metrics, _ = learner.evaluate(models[0], statics, "test")
-        found.append(metrics["hr20"])
+        if isinstance(learner, RulesLearner):
+            found += _ruled(learner, models[0], statics, part.vocabulary)
+        elif isinstance(learner, SessionsLearner):
+            scores = (row for rows in learner.scores(models[0], statics, "test") for row in np.atleast_2d(rows))
+            found += [bool((best_first(row, row > -np.inf)[:LENGTH] == TARGET).any()) for row in scores]
     return fmean(found)
+
+
+def _ruled(learner: RulesLearner, model: Arrays, statics: Arrays, catalogue: RuleCatalogue) -> list[bool]:
+    """Return for each home with both device types of the backdoor if its list has the rule."""
+    trigger, action, relation = backdoor(catalogue)
+    found, options = list[bool](), ListOptions(top=LENGTH)
+    for home in learner.splits:
+        types = np.array([device.entity for device in home.home.devices], np.int64)
+        if {trigger, action} <= {*types.tolist()}:
+            logits = learner.scores(tensors(model), statics, home)
+            rules = shown(logits, home.home, home.train.positives, shared_abilities(catalogue), options)
+            ends = types[rules[:, 0]], types[rules[:, 1]]
+            found.append(bool(((ends[0] == trigger) & (ends[1] == action) & (rules[:, 2] == relation)).any()))
+    return found

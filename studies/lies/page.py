@@ -6,7 +6,7 @@ from common.text import count
 from studies.harness.claim import Claim, bullet_list
 from studies.harness.results import Results
 from studies.harness.table import Table
-from studies.lies import prose
+from studies.lies import effects, prose
 from studies.lies.cases import (
     CLIENTS,
     GRACE_SECONDS,
@@ -48,6 +48,7 @@ def page(results: Results, made_by: str) -> Iterator[str]:
     yield prose.LIES.format(lies=lies, grace=GRACE_SECONDS, wait=USUAL_GRACE_SECONDS)
     yield prose.TABLE
     yield from (str(_table(figures, names)) for names in (NAMES[:MIDDLE], NAMES[MIDDLE:]))
+    yield from effects.section(results)
 
 
 def findings(figures: Figures) -> Iterator[Claim]:

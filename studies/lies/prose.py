@@ -28,3 +28,22 @@ TABLE = """## Method by lie
 Loss of quality in spreads, 0.0 where the model is as good or better. A cell with a number only: the run finished and the liar
 was named. An empty cell was not run. `local` sends no update, so lies about it do not exist. Means of `pfedme` and `pfgnn` are
 not per step, so a false number of steps has no effect on them. An owner may allow one step only, so the number can be true."""
+
+EFFECTS = """## Adaptive and targeted liars
+
+Liars of this section know the server's checks and act together. Runs are of real data and have {seeds} seeds. Quality is of
+the honest clients' held-out data. It is compared with the same clients in the run of the same seed without liars.
+
+{sources}
+
+The network of sessions and ratings is that of the paper. The attacks:
+
+{attacks}
+
+All liars of a round see the honest updates of the other liars alone."""
+
+NOT_REACHED = "These cost more than one spread and 3 %, or show the target in more than twice as many lists:"
+
+EFFECT_TABLE = """Columns are shares of liars. A cell states the loss of quality, in % and in spreads over seeds.
+It also states the liars that a round line names. A reply that is set aside does not count in its round. An empty cell was
+not run. A bold loss is beyond one spread and 3 %."""

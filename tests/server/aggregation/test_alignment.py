@@ -14,6 +14,7 @@ from server.aggregation.alignment import (
     Alignment,
     cosines,
     directions,
+    find_coalition,
     find_opposed,
     has_majority,
     outliers,
@@ -32,7 +33,8 @@ def updates(seed: int, liars: int, agreement: float = 0.5, size: int = 400) -> d
 
 
 def measured(sent: dict[str, Arrays]) -> dict[str, float]:
-    return cosines(*directions({client: partial(dict, update) for client, update in sent.items()}))
+    names, rows = directions({client: partial(dict, update) for client, update in sent.items()})
+    return cosines(names, rows, find_coalition(rows))
 
 
 def test_alignment_is_the_cosine_with_the_sum_of_the_other_directions() -> None:
@@ -46,7 +48,7 @@ def test_cosines_of_long_updates_are_almost_those_of_all_their_numbers() -> None
     size = 3 * max(ROOM // len(CLIENTS), MIN_BUCKETS) + 7
     sent = updates(0, 0, size=size)
     whole = np.array([u["w"] / np.linalg.norm(u["w"]) for u in sent.values()], np.float32)
-    exact, folded = cosines(CLIENTS, whole), measured(sent)
+    exact, folded = cosines(CLIENTS, whole, find_coalition(whole)), measured(sent)
     assert max(abs(exact[client] - folded[client]) for client in CLIENTS) < 5 / np.sqrt(size / 3)
 
 
@@ -96,4 +98,28 @@ def test_most_clients_have_to_do_better(better: int, worse: int, wins: bool) -> 
 
 def test_clients_that_send_no_update_have_no_alignment() -> None:
     names, rows = directions(dict.fromkeys("abcdefghijkl", dict))
-    assert (names, cosines(names, rows)) == ([], {})
+    assert (names, cosines(names, rows, find_coalition(rows))) == ([], {})
+
+
+def coalition(sent: dict[str, Arrays]) -> set[str]:
+    names, rows = directions({client: partial(dict, update) for client, update in sent.items()})
+    return {names[k] for k in np.flatnonzero(find_coalition(rows))}
+
+
+@pytest.mark.parametrize("liars", [2, 4, 6])
+def test_clients_that_send_one_vector_are_a_coalition_and_judged_by_the_others(liars: int) -> None:
+    sent = updates(3, 0)
+    honest = [sent[client]["w"] for client in CLIENTS[:liars]]
+    together = np.mean(honest, axis=0) - 1.5 * np.std(honest, axis=0)
+    sent |= {client: {"w": together} for client in CLIENTS[:liars]}
+    assert coalition(sent) == {*CLIENTS[:liars]}
+    found = measured(sent)
+    assert min(found[client] for client in CLIENTS[liars:]) > 0.3, "liars are not in the sum of the others"
+
+
+def test_honest_clients_are_no_coalition_also_where_many_agree() -> None:
+    for seed in range(200):
+        assert coalition(updates(seed, 0, agreement=(0.0, 0.5, 5.0)[seed % 3])) == set()
+    assert coalition(dict.fromkeys(CLIENTS, updates(0, 0)["c00"])) == set(), "equal data"
+    few = {client: updates(0, 0)["c00"] for client in CLIENTS[:9]}
+    assert coalition(few) == set()
