@@ -197,7 +197,7 @@ def _test(value: Any, view: View) -> Callable[[Course], Split] | None:
 
 
 def _plain_state(block: Block, view: View) -> Block:
-    """Return the condition on a state or a number that one of the user interface or on zone `home` stands for."""
+    """Return a condition of the user interface, or on zone `home`, as one on a state or a number."""
     kind, entities = str(block.get("type")).removeprefix("is_"), _entities(block, view)
     match block.get("condition"):
         case "device" if {"above", "below"} & block.keys():
@@ -286,7 +286,7 @@ def _template(text: Any, view: View) -> Callable[[Course], Split] | None:
 
 
 def _undecided(text: str, course: Course, view: View) -> Split:
-    """Return the split by a template that is not read: it can hold and fail, or is skipped if it asks for the event."""
+    """Return the split by an unread template: both ways, or none if it asks for the event."""
     names = set(re.findall(r"[A-Za-z_]\w*", re.sub(QUOTED, "", text)))
     reads = names & EVENTS or any(EVENTS & set(re.findall(r"\w+", str(view.scope.get(name)))) for name in names)
     return ([], []) if reads else ([course], [course])
@@ -401,14 +401,14 @@ def _compare(text: str, course: Course, view: View) -> Split:
 
 
 def _event_of(left: str, course: Course) -> Event | None:
-    """Return the event that makes `trigger.to_state.state` or the state of a named device certain; None without one."""
+    """Return the event that makes a state certain: the trigger's, or a named device's; None without one."""
     form = STATES.fullmatch(left)
     name = (form[1] or form[2]).strip("'\"") if form else ""
     return _seen(course, [course.trigger.part.entity if name == TRIGGERED else name]) if form else course.trigger
 
 
 def _from_states(text: str, left: list[str], course: Course, view: View) -> Split:
-    """Return the split by the state that the device of the trigger left, which types with two states decide."""
+    """Return the split by the state that the trigger's device left; types with two states decide it."""
     kind = course.trigger.part.kind
     entered = [state for state in states_of(kind) if other_state(kind, state) in left]
     is_open = len(states_of(kind)) != 2 and set(left) & set(states_of(kind))
