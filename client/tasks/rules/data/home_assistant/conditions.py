@@ -27,6 +27,7 @@ from client.tasks.rules.data.home_assistant.triggers import (
     HOME,
     HORIZONS,
     IS_STATE,
+    LOST,
     QUOTED,
     STATES,
     Event,
@@ -181,7 +182,7 @@ def _test(value: Any, view: View) -> Callable[[Course], Split] | None:
             return lambda course: sure(course.trigger.id in ids, course)
         case "template":
             return _template(value.get("value_template"), view)
-        case "state" if "attribute" not in value:
+        case "state" if "attribute" not in value and _entities(value, view):
             states, entities, is_loose = as_list(value.get("state")), _entities(value, view), "for" in value
             tests = [partial(_is_entity_in, entity, states, is_loose=is_loose) for entity in entities]
             return lambda course: _join(tests, course, is_or=value.get("match") == "any")
@@ -384,7 +385,7 @@ def _compare(text: str, course: Course, view: View) -> Split:
         found = ([course], [course]) if is_done is None else sure(is_done, course)
     elif left in ("trigger.to_state", "trigger.from_state") and wanted[:1] in (["none"], ["None"]):
         found = sure(False, course)
-    elif left == "trigger.from_state.state":
+    elif left == "trigger.from_state.state" and how not in ORDERS:
         found = _from_states(text, wanted, course, view)
     elif how in ORDERS and (left == "trigger.to_state.state" or STATES.fullmatch(left)):
         bound, above = number_of(wanted[0]) if wanted else None, how in (">", ">=")
@@ -393,8 +394,8 @@ def _compare(text: str, course: Course, view: View) -> Split:
         found = _in_states(_event_of(left, course), wanted, course)
     else:
         splits = [
-            sure(t in wanted, one) if t and how else _undecided(text, one, view)
-            for one, t in _value(left, course, view)
+            _undecided(text, one, view) if now is None or how in ORDERS else sure(now in wanted, one)
+            for one, now in _value(left, course, view)
         ]
         found = [c for holds, _ in splits for c in holds], [c for _, fails in splits for c in fails]
     return found[::-1] if swap else found
@@ -411,7 +412,7 @@ def _from_states(text: str, left: list[str], course: Course, view: View) -> Spli
     """Return the split by the state that the trigger's device left; types with two states decide it."""
     kind = course.trigger.part.kind
     entered = [state for state in states_of(kind) if other_state(kind, state) in left]
-    is_open = len(states_of(kind)) != 2 and set(left) & set(states_of(kind))
+    is_open = len(states_of(kind)) != 2 and not set(left) <= LOST
     return _undecided(text, course, view) if is_open else _in_states(course.trigger, [*entered], course)
 
 

@@ -104,6 +104,10 @@ def test_a_choice_by_the_trigger_keeps_the_meant_pairs(condition: str, tmp_path:
     "condition",
     [
         "{condition: state, entity_id: light.kitchen, state: 'on'}",
+        "{condition: state, entity_id: !secret kitchen, state: 'on'}",
+        "{condition: state, entity_id: [light.kitchen, binary_sensor.hall_motion], state: 'on'}",
+        "{condition: state, entity_id: [light.kitchen, binary_sensor.hall_motion], state: 'off', match: any}",
+        "\"{{ states('input_number.x') | int > 5 }}\"",
         "{condition: sun, after: sunset}",
         "\"{{ is_state('light.kitchen', 'on') }}\"",
         '"{{ now().hour > 8 }}"',
@@ -124,6 +128,7 @@ def test_a_choice_by_anything_else_can_go_either_way(condition: str, tmp_path: P
         "trigger.id.startswith('ca')",
         "true if trigger.id == 'came' else false",
         "trigger.to_state.attributes.level > 5",
+        "trigger.from_state.state | int > 5",
         "is_it",
     ],
 )
