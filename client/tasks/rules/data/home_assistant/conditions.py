@@ -9,17 +9,7 @@ from typing import Any, TypeVar
 
 from client.tasks.rules.data.home_assistant import document as reasons
 from client.tasks.rules.data.home_assistant.document import Block
-from client.tasks.rules.data.home_assistant.registry import (
-    CHANGES,
-    FALLS,
-    RANGES,
-    RISES,
-    SUN,
-    domain_of,
-    state_name,
-    states_of,
-    triggered_state,
-)
+from client.tasks.rules.data.home_assistant.registry import CHANGES, FALLS, RANGES, RISES, SUN, state_name, states_of
 from client.tasks.rules.data.home_assistant.triggers import (
     COMPARED,
     EXPRESSION,
@@ -33,9 +23,11 @@ from client.tasks.rules.data.home_assistant.triggers import (
     Event,
     View,
     as_list,
+    entities_of,
     is_enabled,
     number_of,
     other_state,
+    plain_condition,
 )
 
 ItemT = TypeVar("ItemT")
@@ -53,9 +45,6 @@ SUN_AFTER = {("sunset", None): DARK, (None, "sunrise"): DARK, ("sunset", "sunris
 
 EVENTS, TRIGGERED, ORDERS = {"trigger", "wait"}, "trigger.entity_id", (">", ">=", "<", "<=")
 """Variables of the events, entity that stands for the trigger's, and comparisons of numbers."""
-
-CHANGED = re.compile(r"trigger\.(from|to)_state\.state\s*!=\s*trigger\.(?!\1)(from|to)_state\.state")
-"""Comparison that holds at each change of a state."""
 
 TIME = re.compile(r"(?:[01]?\d|2[0-3]):[0-5]\d(?::[0-5]\d)?")
 
@@ -85,9 +74,9 @@ def _circumstance(block: Block, view: View) -> str:
             return SUN_AFTER.get((after, before), "")
         case "time" if "weekday" not in block and all(TIME.fullmatch(str(t)) for t in (after, before) if t):
             return " ".join(f"{word} {t}" for word, t in (("after", after), ("before", before)) if t)
-        case "numeric_state" if _entities(block, view) == [HOME] and number_of(block.get("above")) == 0:
+        case "numeric_state" if entities_of(block, view) == [HOME] and number_of(block.get("above")) == 0:
             return SOMEBODY
-        case "state" if len(entities := _entities(block, view)) == 1 and "attribute" not in block:
+        case "state" if len(entities := entities_of(block, view)) == 1 and "attribute" not in block:
             entity, state = entities[0], block.get("state")
             keys = [(name, state) for name in (entity, entity.partition(".")[0]) if isinstance(state, str)]
             return next((STATES_OF_HOME[key] for key in keys if key in STATES_OF_HOME), "")
@@ -173,7 +162,7 @@ def _none(items: list[Any], courses: list[Course], view: View) -> Split:
 
 def _test(value: Any, view: View) -> Callable[[Course], Split] | None:
     """Return the test of a condition; None if it depends on more than the trigger."""
-    value = _plain_state(value, view) if isinstance(value, Block) else value
+    value = plain_condition(value, view) if isinstance(value, Block) else value
     if isinstance(value, str):
         return _template(value, view)
     match value.get("condition") if isinstance(value, Block) else None:
@@ -182,38 +171,24 @@ def _test(value: Any, view: View) -> Callable[[Course], Split] | None:
             return lambda course: sure(course.trigger.id in ids, course)
         case "template":
             return _template(value.get("value_template"), view)
-        case "state" if "attribute" not in value and _entities(value, view):
-            states, entities, is_loose = as_list(value.get("state")), _entities(value, view), "for" in value
-            tests = [partial(_is_entity_in, entity, states, is_loose=is_loose) for entity in entities]
+        case "state" if "attribute" not in value and entities_of(value, view):
+            states, entities, is_loose = as_list(value.get("state")), entities_of(value, view), "for" in value
+            tests = [
+                partial(lambda name, one: _in_states(_seen(one, [name]), states, one, is_loose=is_loose), entity)
+                for entity in entities
+            ]
             return lambda course: _join(tests, course, is_or=value.get("match") == "any")
-        case "numeric_state" if not {"attribute", "value_template"} & value.keys() and len(_entities(value, view)) == 1:
+        case "numeric_state" if (
+            not {"attribute", "value_template"} & value.keys() and len(entities_of(value, view)) == 1
+        ):
             low, high = (number_of(value.get(key)) for key in ("above", "below"))
             if (low is None) == ("above" in value) or (high is None) == ("below" in value):
                 return None
-            return lambda course: _in_range(_seen(course, _entities(value, view)), low, high, course)
+            return lambda course: _in_range(_seen(course, entities_of(value, view)), low, high, course)
         case "sun" if not any(key.endswith("_offset") for key in value):
             after, before = value.get("after"), value.get("before")
             return lambda course: _at_sun(_seen(course, [SUN]), after, before, course)
     return None
-
-
-def _plain_state(block: Block, view: View) -> Block:
-    """Return a condition of the user interface, or on zone `home`, as one on a state or a number."""
-    kind, entities = str(block.get("type")).removeprefix("is_"), _entities(block, view)
-    match block.get("condition"):
-        case "device" if {"above", "below"} & block.keys():
-            return Block({**block, "condition": "numeric_state"})
-        case "device" if len(entities) == 1:
-            state = triggered_state(domain_of(entities[0]), kind)
-            if state in states_of(view.registry.type_of(entities[0]) or ""):
-                return Block({**block, "condition": "state", "state": state})
-        case "zone" if block.get("zone") == HOME:
-            return Block({**block, "condition": "state", "state": "home"})
-    return block
-
-
-def _is_entity_in(entity: str, states: list[Any], course: Course, *, is_loose: bool) -> Split:
-    return _in_states(_seen(course, [entity]), states, course, is_loose=is_loose)
 
 
 def _join(tests: Iterable[Callable[[Course], Split]], course: Course, *, is_or: bool) -> Split:
@@ -224,10 +199,6 @@ def _join(tests: Iterable[Callable[[Course], Split]], course: Course, *, is_or: 
         held += [c for one in splits for c in one[not is_or]]
         left = unique(c for one in splits for c in one[is_or])
     return (unique(held), left) if is_or else (left, unique(held))
-
-
-def _entities(block: Block, view: View) -> list[str]:
-    return [view.registry.find(name).name for name in as_list(block.get("entity_id")) if isinstance(name, str)]
 
 
 def _seen(course: Course, entities: list[str]) -> Event | None:
@@ -344,7 +315,7 @@ def _atom(text: str) -> Atom | None:
     """Return a comparison that is read; None for others."""
     if text.casefold() in ("true", "false", "wait.completed"):
         return text.casefold(), "", []
-    if CHANGED.fullmatch(text):
+    if re.fullmatch(r"trigger\.(from|to)_state\.state\s*!=\s*trigger\.(?!\1)(from|to)_state\.state", text):
         return "true", "", []
     text = text.replace("(trigger.entity_id", f"('{TRIGGERED}'")
     if form := IS_STATE.fullmatch(text):

@@ -345,6 +345,26 @@ def _template_event(text: str, view: View) -> Event | None:
     return number_event(entity, kind, bound if above else None, None if above else bound, above, not above)
 
 
+def entities_of(block: Block, view: View) -> list[str]:
+    """Return the entity ids of a condition."""
+    return [view.registry.find(name).name for name in as_list(block.get("entity_id")) if isinstance(name, str)]
+
+
+def plain_condition(block: Block, view: View) -> Block:
+    """Return a condition of the user interface, or on zone `home`, as one on a state or a number."""
+    kind, entities = str(block.get("type")).removeprefix("is_"), entities_of(block, view)
+    match block.get("condition"):
+        case "device" if {"above", "below"} & block.keys():
+            return Block({**block, "condition": "numeric_state"})
+        case "device" if len(entities) == 1:
+            state = triggered_state(domain_of(entities[0]), kind)
+            if state in states_of(view.registry.type_of(entities[0]) or ""):
+                return Block({**block, "condition": "state", "state": state})
+        case "zone" if block.get("zone") == HOME:
+            return Block({**block, "condition": "state", "state": "home"})
+    return block
+
+
 def domain_fits(domain: str, entity: str) -> bool:
     """Return True if a service of a domain acts on an entity."""
     return domain in ("homeassistant", domain_of(entity)) or domain_of(entity) == "group"
