@@ -26,7 +26,6 @@ from client.tasks.rules.data.home_assistant.triggers import (
     entities_of,
     is_enabled,
     number_of,
-    other_state,
     plain_condition,
 )
 
@@ -44,7 +43,8 @@ SUN_AFTER = {("sunset", None): DARK, (None, "sunrise"): DARK, ("sunset", "sunris
 """`after` and `before` of a condition -> circumstance in words."""
 
 EVENTS, TRIGGERED, ORDERS = {"trigger", "wait"}, "trigger.entity_id", (">", ">=", "<", "<=")
-"""Variables of the events, entity that stands for the trigger's, and comparisons of numbers."""
+PRESENT = ("trigger.to_state", "trigger.from_state", "trigger.from_state.state")
+"""Variables of the events, the trigger's entity, comparisons of numbers; states that a change of a device has."""
 
 TIME = re.compile(r"(?:[01]?\d|2[0-3]):[0-5]\d(?::[0-5]\d)?")
 
@@ -354,10 +354,8 @@ def _compare(text: str, course: Course, view: View) -> Split:
     elif left == "wait.completed" or (left == "wait.trigger" and wanted[:1] in (["none"], ["None"])):
         is_done = course.waited if left == "wait.completed" or course.waited is None else not course.waited
         found = ([course], [course]) if is_done is None else sure(is_done, course)
-    elif left in ("trigger.to_state", "trigger.from_state") and wanted[:1] in (["none"], ["None"]):
+    elif left in PRESENT and how not in ORDERS and LOST.issuperset(map(str.casefold, wanted)):
         found = sure(False, course)
-    elif left == "trigger.from_state.state" and how not in ORDERS:
-        found = _from_states(text, wanted, course, view)
     elif how in ORDERS and (left == "trigger.to_state.state" or STATES.fullmatch(left)):
         bound, above = number_of(wanted[0]) if wanted else None, how in (">", ">=")
         found = _in_range(_event_of(left, course), bound if above else None, None if above else bound, course)
@@ -377,14 +375,6 @@ def _event_of(left: str, course: Course) -> Event | None:
     form = STATES.fullmatch(left)
     name = (form[1] or form[2]).strip("'\"") if form else ""
     return _seen(course, [course.trigger.part.entity if name == TRIGGERED else name]) if form else course.trigger
-
-
-def _from_states(text: str, left: list[str], course: Course, view: View) -> Split:
-    """Return the split by the state that the trigger's device left; types with two states decide it."""
-    kind = course.trigger.part.kind
-    entered = [state for state in states_of(kind) if other_state(kind, state) in left]
-    is_open = len(states_of(kind)) != 2 and not set(left) <= LOST
-    return _undecided(text, course, view) if is_open else _in_states(course.trigger, [*entered], course)
 
 
 def _without(name: str, view: View) -> View:
@@ -436,14 +426,13 @@ def render(text: Any, course: Course, view: View) -> list[tuple[Course, str | No
 
 def _either(condition: str, first: str, second: str, course: Course, view: View) -> list[tuple[Course, str | None]]:
     held, failed = _decide(condition, course, view)
-    if not held and not failed:
-        return [(course, None)]
-    return [
+    found = [
         pair
         for text, courses in ((first, held), (second, failed))
         for one in courses
         for pair in render(text, one, view)
     ]
+    return found or [(course, None)]
 
 
 def _value(expression: str, course: Course, view: View) -> list[tuple[Course, str | None]]:

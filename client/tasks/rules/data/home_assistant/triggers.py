@@ -30,7 +30,7 @@ from client.tasks.rules.data.home_assistant.registry import (
 
 ENTITY = re.compile(r"[a-z0-9_]+\.[a-z0-9_]+")
 NUMBER = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)")
-MOST_STATES, LOST = 100, {"unavailable", "unknown"}
+MOST_STATES, LOST = 100, {"unavailable", "unknown", "none"}
 """States of a trigger; those of a device that Home Assistant does not reach."""
 HOME, HORIZONS = "zone.home", {"sunrise": "above_horizon", "sunset": "below_horizon"}
 QUOTED = r"'[^']*'|\"[^\"]*\""

@@ -79,7 +79,6 @@ DECIDED = [
     "{not: [{condition: trigger, id: went}]}",
     "\"{{ 'on' == trigger.to_state.state }}\"",
     "\"{{ is_state(trigger.entity_id, 'on') }}\"",
-    "\"{{ trigger.from_state.state == 'off' }}\"",
     "\"{{ trigger.id == 'came' and trigger.from_state is not none }}\"",
     "\"{{ trigger.from_state.state not in ['unavailable', 'unknown'] and trigger.to_state.state == 'on' }}\"",
     "\"{{ trigger.from_state.state != trigger.to_state.state and trigger.id == 'came' }}\"",
@@ -129,6 +128,7 @@ def test_a_choice_by_anything_else_can_go_either_way(condition: str, tmp_path: P
         "true if trigger.id == 'came' else false",
         "trigger.to_state.attributes.level > 5",
         "trigger.from_state.state | int > 5",
+        "trigger.from_state.state == 'off'",
         "is_it",
     ],
 )
