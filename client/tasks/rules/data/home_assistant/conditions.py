@@ -44,7 +44,7 @@ SUN_AFTER = {("sunset", None): DARK, (None, "sunrise"): DARK, ("sunset", "sunris
 
 EVENTS, TRIGGERED, ORDERS = {"trigger", "wait"}, "trigger.entity_id", (">", ">=", "<", "<=")
 PRESENT = ("trigger.to_state", "trigger.from_state", "trigger.from_state.state")
-"""Variables of the events, the trigger's entity, comparisons of numbers; states that a change of a device has."""
+"""Variables of events, the trigger's entity, comparisons of numbers, states that each change has."""
 
 TIME = re.compile(r"(?:[01]?\d|2[0-3]):[0-5]\d(?::[0-5]\d)?")
 
