@@ -31,6 +31,9 @@ ROOMS = words(
 )
 """Words that name a room, without accents."""
 
+SHORTENED = {"bath": "bathroom", "bed": "bedroom", "badezimmer": "bad", "hallway": "hall"}
+"""Words for a room that has another -> the other."""
+
 GENERIC = words(
     "a alarm all and area at binary blind blinds brightness button camera climate close closed co2 contact cover curtain "
     "detector device door doors energy entity fan floor group heater heating home house humidity illuminance in is lamp "
@@ -45,7 +48,8 @@ GENERIC = words(
 def room_of(device: Device) -> frozenset[str]:
     """Return the words that name a device's room, of its area, else of its name; none without a room."""
     area = (device.area or "").rpartition(FLOOR_MARK)[2]
-    return words(area) - {"room"} if area else words(device.name) & ROOMS
+    named = frozenset(SHORTENED.get(word, word) for word in words(area or device.name))
+    return named - {"room"} if area else named & ROOMS
 
 
 def floor_of(device: Device) -> str:

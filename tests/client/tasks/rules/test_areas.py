@@ -16,6 +16,8 @@ from client.tasks.rules.data.homes import Device, Home, as_edges
         (Device("a", 0, "Ground / Bath"), Device("b", 1, "Upper / Bath"), OTHER),
         (Device("binary_sensor.kitchen_motion", 0), Device("light.kitchen", 1), SAME),
         (Device("binary_sensor.kitchen_motion", 0), Device("light.hall", 1), OTHER),
+        (Device("binary_sensor.bath_motion", 0), Device("light.bathroom", 1), SAME),
+        (Device("binary_sensor.bath_motion", 0), Device("light.bed", 1), OTHER),
         (Device("binary_sensor.kuche_bewegung", 0), Device("Küche Licht", 1), SAME),
         (Device("light.living_room_lamp", 0), Device("Living TV", 1, "Living room"), SAME),
         (Device("light.bedroom", 0), Device("a", 1, "Kids bedroom"), OPEN),

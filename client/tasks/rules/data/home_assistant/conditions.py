@@ -4,6 +4,7 @@ import math
 import re
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any, TypeVar
 
 from client.tasks.rules.data.home_assistant import document as reasons
@@ -16,13 +17,16 @@ from client.tasks.rules.data.home_assistant.triggers import (
     HOME,
     HORIZONS,
     IS_STATE,
+    LOST,
     QUOTED,
     STATES,
     Event,
     View,
     as_list,
+    entities_of,
     is_enabled,
     number_of,
+    plain_condition,
 )
 
 ItemT = TypeVar("ItemT")
@@ -37,6 +41,10 @@ STATES_OF_HOME = {
 
 SUN_AFTER = {("sunset", None): DARK, (None, "sunrise"): DARK, ("sunset", "sunrise"): DARK, ("sunrise", "sunset"): DAY}
 """`after` and `before` of a condition -> circumstance in words."""
+
+EVENTS, TRIGGERED, ORDERS = {"trigger", "wait"}, "trigger.entity_id", (">", ">=", "<", "<=")
+PRESENT = ("trigger.to_state", "trigger.from_state", "trigger.from_state.state")
+"""Variables of events, the trigger's entity, comparisons of numbers, states that each change has."""
 
 TIME = re.compile(r"(?:[01]?\d|2[0-3]):[0-5]\d(?::[0-5]\d)?")
 
@@ -66,9 +74,9 @@ def _circumstance(block: Block, view: View) -> str:
             return SUN_AFTER.get((after, before), "")
         case "time" if "weekday" not in block and all(TIME.fullmatch(str(t)) for t in (after, before) if t):
             return " ".join(f"{word} {t}" for word, t in (("after", after), ("before", before)) if t)
-        case "numeric_state" if _entities(block, view) == [HOME] and number_of(block.get("above")) == 0:
+        case "numeric_state" if entities_of(block, view) == [HOME] and number_of(block.get("above")) == 0:
             return SOMEBODY
-        case "state" if len(entities := _entities(block, view)) == 1 and "attribute" not in block:
+        case "state" if len(entities := entities_of(block, view)) == 1 and "attribute" not in block:
             entity, state = entities[0], block.get("state")
             keys = [(name, state) for name in (entity, entity.partition(".")[0]) if isinstance(state, str)]
             return next((STATES_OF_HOME[key] for key in keys if key in STATES_OF_HOME), "")
@@ -124,6 +132,8 @@ def split(value: Any, courses: list[Course], view: View) -> Split:
                 return way(inner if isinstance(inner, list) else [inner], courses, view)
     test = _test(value, view)
     each = [test(course) if test else ([course], [course]) for course in courses]
+    if any(not holds and not fails for holds, fails in each):
+        view.tally.add(reasons.TEMPLATE, value)
     if any(course in fails for holds, fails in each for course in holds):
         view.tally.add(reasons.CONDITION, value)
     return unique(c for holds, _ in each for c in holds), unique(c for _, fails in each for c in fails)
@@ -152,6 +162,7 @@ def _none(items: list[Any], courses: list[Course], view: View) -> Split:
 
 def _test(value: Any, view: View) -> Callable[[Course], Split] | None:
     """Return the test of a condition; None if it depends on more than the trigger."""
+    value = plain_condition(value, view) if isinstance(value, Block) else value
     if isinstance(value, str):
         return _template(value, view)
     match value.get("condition") if isinstance(value, Block) else None:
@@ -160,23 +171,34 @@ def _test(value: Any, view: View) -> Callable[[Course], Split] | None:
             return lambda course: sure(course.trigger.id in ids, course)
         case "template":
             return _template(value.get("value_template"), view)
-        case "state" if "attribute" not in value and value.get("match") != "any":
-            states, entities = as_list(value.get("state")), _entities(value, view)
-            is_loose = "for" in value or len(entities) > 1
-            return lambda course: _in_states(_seen(course, entities), states, course, is_loose=is_loose)
-        case "numeric_state" if not {"attribute", "value_template"} & value.keys() and len(_entities(value, view)) == 1:
+        case "state" if "attribute" not in value and entities_of(value, view):
+            states, entities, is_loose = as_list(value.get("state")), entities_of(value, view), "for" in value
+            tests = [
+                partial(lambda name, one: _in_states(_seen(one, [name]), states, one, is_loose=is_loose), entity)
+                for entity in entities
+            ]
+            return lambda course: _join(tests, course, is_or=value.get("match") == "any")
+        case "numeric_state" if (
+            not {"attribute", "value_template"} & value.keys() and len(entities_of(value, view)) == 1
+        ):
             low, high = (number_of(value.get(key)) for key in ("above", "below"))
             if (low is None) == ("above" in value) or (high is None) == ("below" in value):
                 return None
-            return lambda course: _in_range(_seen(course, _entities(value, view)), low, high, course)
+            return lambda course: _in_range(_seen(course, entities_of(value, view)), low, high, course)
         case "sun" if not any(key.endswith("_offset") for key in value):
             after, before = value.get("after"), value.get("before")
             return lambda course: _at_sun(_seen(course, [SUN]), after, before, course)
     return None
 
 
-def _entities(block: Block, view: View) -> list[str]:
-    return [view.registry.find(name).name for name in as_list(block.get("entity_id")) if isinstance(name, str)]
+def _join(tests: Iterable[Callable[[Course], Split]], course: Course, *, is_or: bool) -> Split:
+    """Return the split by several tests, joined by `or` or by `and`."""
+    held, left = list[Course](), [course]
+    for test in tests:
+        splits = [test(one) for one in left]
+        held += [c for one in splits for c in one[not is_or]]
+        left = unique(c for one in splits for c in one[is_or])
+    return (unique(held), left) if is_or else (left, unique(held))
 
 
 def _seen(course: Course, entities: list[str]) -> Event | None:
@@ -229,20 +251,17 @@ def _in_range(event: Event | None, low: float | None, high: float | None, course
 
 
 def _template(text: Any, view: View) -> Callable[[Course], Split] | None:
-    form = EXPRESSION.fullmatch(text.strip()) if isinstance(text, str) else None
-    if form is None or not _is_decided(form[1], view):
+    if not isinstance(text, str) or len(text) > LONGEST:
         return None
-    expression = form[1]
-    return lambda course: _decide(expression, course, view)
+    form = EXPRESSION.fullmatch(text.strip())
+    return lambda course: _decide(form[1], course, view) if form else _undecided(text, course, view)
 
 
-def _is_decided(text: str, view: View) -> bool:
-    """Return True if each part of an expression has a form that is read."""
-    operands = [part for half in _operands(text, "or") for part in _operands(half, "and")]
-    if operands != [text]:
-        return all(_is_decided(part, view) for part in operands)
-    plain = _bare(text)
-    return _is_decided(plain, view) if plain != text else _atom(text) is not None
+def _undecided(text: str, course: Course, view: View) -> Split:
+    """Return the split by an unread template: both ways, or none if it asks for the event."""
+    names = set(re.findall(r"[A-Za-z_]\w*", re.sub(QUOTED, "", text)))
+    reads = names & EVENTS or any(EVENTS & set(re.findall(r"\w+", str(view.scope.get(name)))) for name in names)
+    return ([], []) if reads else ([course], [course])
 
 
 def _bare(text: str) -> str:
@@ -275,15 +294,12 @@ def _operands(text: str, word: str) -> list[str]:
 
 
 def _decide(text: str, course: Course, view: View) -> Split:
-    for word, way in (("or", True), ("and", False)):
+    if re.search(r"\s(if|else)\s", re.sub(QUOTED, "", text)):
+        return _undecided(text, course, view)
+    for word in ("or", "and"):
         operands = _operands(text, word)
         if len(operands) > 1:
-            held, left = [], [course]
-            for part in operands:
-                splits = [_decide(part, one, view) for one in left]
-                held += [c for one in splits for c in one[not way]]
-                left = unique(c for one in splits for c in one[way])
-            return (unique(held), left) if way else (left, unique(held))
+            return _join([partial(_decide, part, view=view) for part in operands], course, is_or=word == "or")
     plain = _bare(text)
     if plain != text:
         holds, fails = _decide(plain, course, view)
@@ -299,10 +315,15 @@ def _atom(text: str) -> Atom | None:
     """Return a comparison that is read; None for others."""
     if text.casefold() in ("true", "false", "wait.completed"):
         return text.casefold(), "", []
+    if re.fullmatch(r"trigger\.(from|to)_state\.state\s*!=\s*trigger\.(?!\1)(from|to)_state\.state", text):
+        return "true", "", []
+    text = text.replace("(trigger.entity_id", f"('{TRIGGERED}'")
     if form := IS_STATE.fullmatch(text):
         wanted = _literals(form[2])
         return None if wanted is None else (f"states({form[1]})", "in", wanted)
     form = COMPARED.fullmatch(FILTERS.sub("", text).strip())
+    if form and re.fullmatch(QUOTED, form[1].strip()) and form[2] in ("==", "!="):
+        form = COMPARED.fullmatch(f"{form[3]} {form[2]} {form[1]}")
     wanted = _literals(form[3]) if form else None
     if form is None or wanted is None:
         return None
@@ -322,7 +343,10 @@ def _literals(text: str) -> list[str] | None:
 
 
 def _compare(text: str, course: Course, view: View) -> Split:
-    """Return the split by one comparison; an unknown one can hold and fail."""
+    """Return the split by one comparison."""
+    variable = view.scope.get(text)
+    if isinstance(variable, str) and (form := EXPRESSION.fullmatch(variable.strip())):
+        return _decide(form[1], course, _without(text, view))
     left, how, wanted = _atom(text) or ("", "", [])
     swap = how in ("!=", "not in", "is not")
     if left in ("true", "false"):
@@ -330,23 +354,36 @@ def _compare(text: str, course: Course, view: View) -> Split:
     elif left == "wait.completed" or (left == "wait.trigger" and wanted[:1] in (["none"], ["None"])):
         is_done = course.waited if left == "wait.completed" or course.waited is None else not course.waited
         found = ([course], [course]) if is_done is None else sure(is_done, course)
-    elif (text_now := text_of(left, course, view)) is not None:
-        found = sure(text_now in wanted, course)
+    elif left in PRESENT and how not in ORDERS and LOST.issuperset(map(str.casefold, wanted)):
+        found = sure(False, course)
+    elif how in ORDERS and (left == "trigger.to_state.state" or STATES.fullmatch(left)):
+        bound, above = number_of(wanted[0]) if wanted else None, how in (">", ">=")
+        found = _in_range(_event_of(left, course), bound if above else None, None if above else bound, course)
     elif left == "trigger.to_state.state" or STATES.fullmatch(left):
-        form = STATES.fullmatch(left)
-        event = _seen(course, [(form[1] or form[2]).strip("'\"")]) if form else course.trigger
-        if how in (">", ">=", "<", "<="):
-            bound, above = number_of(wanted[0]) if wanted else None, how in (">", ">=")
-            found = _in_range(event, bound if above else None, None if above else bound, course)
-        else:
-            found = _in_states(event, wanted, course)
+        found = _in_states(_event_of(left, course), wanted, course)
     else:
-        found = [course], [course]
+        splits = [
+            _undecided(text, one, view) if now is None or how in ORDERS else sure(now in wanted, one)
+            for one, now in _value(left, course, view)
+        ]
+        found = [c for holds, _ in splits for c in holds], [c for _, fails in splits for c in fails]
     return found[::-1] if swap else found
 
 
-def text_of(name: str, course: Course, view: View) -> str | None:
-    """Return the text of a variable; None if it is open."""
+def _event_of(left: str, course: Course) -> Event | None:
+    """Return the event that makes a state certain: the trigger's, or a named device's; None without one."""
+    form = STATES.fullmatch(left)
+    name = (form[1] or form[2]).strip("'\"") if form else ""
+    return _seen(course, [course.trigger.part.entity if name == TRIGGERED else name]) if form else course.trigger
+
+
+def _without(name: str, view: View) -> View:
+    """Return a view without a variable, within whose template the name is another."""
+    return replace(view, scope={key: value for key, value in view.scope.items() if key != name})
+
+
+def text_of(name: str, course: Course) -> str | None:
+    """Return the text of a variable of the event; None if it is open."""
     match name:
         case "trigger.id":
             return course.trigger.id
@@ -358,8 +395,7 @@ def text_of(name: str, course: Course, view: View) -> str | None:
             return course.trigger.part.entity
         case "wait.trigger.id":
             return course.start.id if course.waited else None
-    found = view.scope.get(name)
-    return found if isinstance(found, str) and "{" not in found else None
+    return None
 
 
 LONGEST = 2000
@@ -389,15 +425,14 @@ def render(text: Any, course: Course, view: View) -> list[tuple[Course, str | No
 
 
 def _either(condition: str, first: str, second: str, course: Course, view: View) -> list[tuple[Course, str | None]]:
-    if not _is_decided(condition, view):
-        return [(course, None)]
     held, failed = _decide(condition, course, view)
-    return [
+    found = [
         pair
         for text, courses in ((first, held), (second, failed))
         for one in courses
         for pair in render(text, one, view)
     ]
+    return found or [(course, None)]
 
 
 def _value(expression: str, course: Course, view: View) -> list[tuple[Course, str | None]]:
@@ -406,9 +441,12 @@ def _value(expression: str, course: Course, view: View) -> list[tuple[Course, st
         return _either(form[2], f"{{{{ {form[1]} }}}}", f"{{{{ {form[3]} }}}}", course, view)
     if re.fullmatch(QUOTED, text):
         return [(course, text[1:-1])]
-    if text != "trigger.to_state.state":
-        return [(course, text_of(text, course, view))]
-    event = course.trigger
+    if text in view.scope:
+        return render(view.scope[text], course, _without(text, view))
+    text = text.replace("(trigger.entity_id", f"('{TRIGGERED}'")
+    event = _event_of(text, course) if text == "trigger.to_state.state" or STATES.fullmatch(text) else None
+    if event is None:
+        return [(course, text_of(text, course))]
     if event.part.name == CHANGES and len(states := states_of(event.part.kind)) == 2:
         return [(course.learn(event, event.in_state(state)), state) for state in states]
     return [(course, event.value)]

@@ -3,7 +3,7 @@
 import os
 import re
 import unicodedata
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -11,7 +11,7 @@ from typing import Any
 from client.tasks.rules.data.home_assistant.document import MOST_NODES, Block, Unread, load_yaml, parse_yaml
 from common.errors import DataError
 
-SUFFIXES = (".yaml", ".yml")
+SUFFIXES, MADE = (".yaml", ".yml"), ("template", "mqtt")
 AUTOMATIONS, MAIN, SECRETS = "automations", "configuration.yaml", "secrets.yaml"
 MOST_INCLUDED, MOST_AUTOMATIONS = 10, 100_000
 """Files that include each other, and automations of a home."""
@@ -230,7 +230,7 @@ def _packages(main: Block, files: Files) -> list[Block]:
 
 def _add(found: Configuration, domain: str, value: Any, file: str) -> None:
     """Add what a section of a configuration holds for automations."""
-    if domain not in ("automation", "script", "scene", "homeassistant"):
+    if domain not in ("automation", "script", "scene", "homeassistant", *MADE):
         return
     value = found.files.resolve(value)
     if domain == "automation":
@@ -245,12 +245,24 @@ def _add(found: Configuration, domain: str, value: Any, file: str) -> None:
                 found.scenes.update(
                     {slug(scene[key]): scene for key in ("id", "name") if isinstance(scene.get(key), str)}
                 )
+    elif domain in MADE:
+        found.classes.update(classes for classes in _made_classes(value) if classes[0] not in found.classes)
     elif domain == "script":
         found.scripts.update(value if isinstance(value, Block) else {})
     elif isinstance(value, Block) and isinstance(value.get("customize"), Block):
         for entity, about in value["customize"].items():
             given = about.get("device_class") if isinstance(about, Block) else None
             found.classes.update({str(entity): given} if isinstance(given, str) else {})
+
+
+def _made_classes(value: Any) -> Iterator[tuple[str, str]]:
+    """Yield entity id and device class of the entities that a configuration makes."""
+    for section in value if isinstance(value, list) else [value]:
+        for domain, entities in section.items() if isinstance(section, Block) else ():
+            for one in entities if isinstance(entities, list) else [entities]:
+                name, given = (one.get("name"), one.get("device_class")) if isinstance(one, Block) else (None, None)
+                if isinstance(name, str) and isinstance(given, str):
+                    yield f"{domain}.{slug(name)}", given
 
 
 def slug(name: str) -> str:

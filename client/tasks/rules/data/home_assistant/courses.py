@@ -44,6 +44,7 @@ MOST_RULES, MOST_STEPS, DEEPEST = 10_000, 50_000, 10
 
 MESSAGES = ("notify", "persistent_notification", "tts", "mobile_app")
 SERVICES = ("action", "service", "service_template")
+DATA = ("data", "data_template")
 TARGETS = ("device_id", "area_id", "floor_id", "label_id")
 CONDITIONS = {"condition", "and", "or", "not"}
 FALSE = ("false", "no", "off")
@@ -163,7 +164,7 @@ class Walk:
         loop = step["repeat"]
         if not isinstance(loop, Block) or loop.get("count") == "0":
             return courses
-        items = loop.get("for_each")
+        items = variable_list(loop.get("for_each"), view)
         views = [_with_item(view, item) for item in items] if isinstance(items, list) else [view]
         new, after = split(loop.get("while", []), courses, view)
         seen: set[Course] = set()
@@ -171,7 +172,8 @@ class Walk:
             seen |= set(new)
             ends = unique(course for each in views for course in self._inner(loop.get("sequence", []), new, each))
             more, over = split(loop.get("while", []), ends, view)
-            after = [*after, *(over if "while" in loop else ends)]
+            over, more = split(loop["until"], more, view) if "until" in loop else (over, more)
+            after = [*after, *(over if {"while", "until"} & loop.keys() else ends)]
             new = [course for course in more if course not in seen]
         return unique(after)
 
@@ -221,10 +223,10 @@ class Walk:
             elif domain in MESSAGES:
                 view.tally.add(reasons.NOTIFICATION, step)
             elif domain == "script" and verb not in ("turn_on", "turn_off", "toggle", "reload"):
-                after += self._script(verb, step.get("data"), step, one, view)
+                after += self._script(verb, first_of(step, *DATA), step, one, view)
                 continue
             elif name == "scene.apply":
-                self._set_states(_part_of(step, "data").get("entities"), step, one, view)
+                self._set_states(_part_of(step, *DATA).get("entities"), step, one, view)
             else:
                 for again, entity in _targets(domain, verb, step, one, view):
                     self._act(entity, verb, step, again, view)
@@ -236,12 +238,12 @@ class Walk:
         """Add the rules of a service called on an entity: its own, or those of a script or scene."""
         name = entity.partition(".")[2]
         if domain_of(entity) == "script" and verb == "turn_on":
-            self._script(name, _part_of(step, "data").get("variables"), step, course, view)
+            self._script(name, _part_of(step, *DATA).get("variables"), step, course, view)
         elif domain_of(entity) == "scene" and verb == "turn_on":
             scene = view.home.scenes.get(slug(view.registry.find(entity).unique)) or view.home.scenes.get(name)
             self._set_states(scene.get("entities") if scene else None, step, course, view)
         else:
-            self._add(entity, verb, {**_part_of(step, "data"), **step}, step, course, view)
+            self._add(entity, verb, {**_part_of(step, *DATA), **step}, step, course, view)
 
     def _script(self, name: str, data: Any, step: Block, course: Course, view: View) -> list[Course]:
         """Return the courses behind a script with these values."""
@@ -300,8 +302,8 @@ class Walk:
         self.rules[rule] = self.rules.get(rule, when) & when
 
 
-def _part_of(block: Block, key: str) -> Block:
-    found = block.get(key)
+def _part_of(block: Block, *keys: str) -> Block:
+    found = first_of(block, *keys)
     return found if isinstance(found, Block) else Block()
 
 
@@ -314,7 +316,7 @@ def _with_item(view: View, item: Any) -> View:
 def _targets(domain: str, verb: str, step: Block, course: Course, view: View) -> Iterator[tuple[Course, str]]:
     """Yield the entities that a call names or targets by area and the like, each with its course."""
     scene = Block({"entity_id": step["scene"]}) if "scene" in step else None
-    holders = [scene] if scene else [step.get("target"), step.get("data"), step]
+    holders = [scene] if scene else [step.get("target"), first_of(step, *DATA), step]
     if not any(isinstance(holder, Block) and {"entity_id", *TARGETS} & holder.keys() for holder in holders):
         view.tally.add(reasons.SERVICE, step)
     for holder in holders:
@@ -340,11 +342,16 @@ def _targets(domain: str, verb: str, step: Block, course: Course, view: View) ->
                     view.tally.add(view.registry.lacking if isinstance(name, str) else reasons.TEMPLATE, step)
 
 
-def _names(value: Any, course: Course, view: View) -> Iterator[tuple[Course, Any]]:
-    """Yield the texts of a list or of a variable that holds one; open templates as they are."""
+def variable_list(value: Any, view: View) -> Any:
+    """Return the list that a template names by its variable; any other value as it is."""
     form = EXPRESSION.fullmatch(value.strip()) if isinstance(value, str) else None
     variable = view.scope.get(form[1].strip()) if form else None
-    for item in as_list(variable if isinstance(variable, list) else value):
+    return variable if isinstance(variable, list) else value
+
+
+def _names(value: Any, course: Course, view: View) -> Iterator[tuple[Course, Any]]:
+    """Yield the texts of a list or of a variable that holds one; open templates as they are."""
+    for item in as_list(variable_list(value, view)):
         for one, text in render(item, course, view):
             for name in [item] if text is None else as_list(text):
                 yield one, name

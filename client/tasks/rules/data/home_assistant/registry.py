@@ -78,19 +78,27 @@ def states_of(kind: str) -> Sequence[str]:
 
 def action_name(entity: str, service: str, data: Mapping[Any, Any] | None = None) -> str | None:
     """Return the name of a service called on an entity with data; None if it is not in the table."""
-    key, names = table()["values"].get(f"{domain_of(entity)}.{service}", ("", {}))
-    found: str | None = names.get(str((data or {}).get(key)).casefold()) or _services(entity).get(service)
-    return found
+    by_data: Mapping[str, Mapping[str, str]] = table()["values"].get(f"{domain_of(entity)}.{service}", {})
+    found = (names.get(_value_of(key, data or {})) for key, names in by_data.items())
+    return next(filter(None, found), None) or _services(entity).get(service)
+
+
+def _value_of(key: str, data: Mapping[Any, Any]) -> str:
+    """Return a value of a service's data; of a step, 10 or -10 by its sign."""
+    value = str(data.get(key)).strip().casefold()
+    is_step = "_step" in key and re.match(r"[+-]?\d", value)
+    return ("-10" if value.startswith("-") else "10") if is_step else value
 
 
 def action_data(entity: str, action: str) -> tuple[str, dict[str, str]] | None:
     """Return the service and the data that an action stands for if it is one by its data alone."""
     if action in _services(entity).values():
         return None
-    for service, (key, names) in table()["values"].items():
-        for value, name in names.items():
-            if name == action and service.startswith(f"{domain_of(entity)}."):
-                return service.partition(".")[2], {key: value}
+    for service, by_data in table()["values"].items():
+        for key, names in by_data.items():
+            for value, name in names.items():
+                if name == action and service.startswith(f"{domain_of(entity)}."):
+                    return service.partition(".")[2], {key: value}
     return None
 
 
@@ -134,7 +142,7 @@ def _states(kind: str) -> Mapping[str, str]:
 
 def _services(entity: str) -> Mapping[str, str]:
     services = table()["services"]
-    found: Mapping[str, str] = services.get(domain_of(entity)) or services["*"]
+    found: Mapping[str, str] = services.get(domain_of(entity), services["*"])
     return found
 
 

@@ -30,8 +30,8 @@ from client.tasks.rules.data.home_assistant.registry import (
 
 ENTITY = re.compile(r"[a-z0-9_]+\.[a-z0-9_]+")
 NUMBER = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)")
-MOST_STATES = 100
-"""States of a trigger."""
+MOST_STATES, LOST = 100, {"unavailable", "unknown", "none"}
+"""States of a trigger; those of a device that Home Assistant does not reach."""
 HOME, HORIZONS = "zone.home", {"sunrise": "above_horizon", "sunset": "below_horizon"}
 QUOTED = r"'[^']*'|\"[^\"]*\""
 IS_STATE = re.compile(rf"is_state\(\s*({QUOTED})\s*,\s*(.+?)\s*\)")
@@ -233,16 +233,23 @@ def _states(block: Block, view: View) -> Iterator[Event]:
 
 def _entered(block: Block, kind: str) -> list[Any] | None:
     """Return the states that a trigger waits for; empty for any, None if they are open."""
-    named = {key: [v for v in as_list(block.get(key)) if v not in ("null", "~", "")] for key in ("to", "from")}
-    left, to, others = named["from"], named["to"], as_list(block.get("not_to"))
-    if "attribute" in block or "unavailable" in left or "unknown" in left:
+    to, left = ([v for v in as_list(block.get(key)) if v not in ("null", "~", "")] for key in ("to", "from"))
+    not_to, not_from = ([v for v in as_list(block.get(key)) if v not in LOST] for key in ("not_to", "not_from"))
+    if "attribute" in block or LOST & set(left):
         return None
     if to:
         return to if len(to) <= MOST_STATES else None
+    if not (left or not_to or not_from):
+        return []
+    changes = [(new, other_state(kind, new)) for new in states_of(kind)]
+    entered = [n for n, old in changes if old and not (n in not_to or old in not_from or (left and old not in left))]
+    return entered if set(left + not_to + not_from) <= set(states_of(kind)) and entered else None
+
+
+def other_state(kind: str, state: str) -> str | None:
+    """Return the other state of a type that has two; None for other types."""
     usual = states_of(kind)
-    if (left or others) and len(usual) == 2 and set(left + others) <= set(usual):
-        return [state for state in usual if state not in others and (not left or state not in left)]
-    return None if left or others else []
+    return next((other for other in usual if other != state), None) if len(usual) == 2 else None
 
 
 def _numbers(block: Block, view: View, value: Any = None) -> Iterator[Event]:
@@ -259,6 +266,8 @@ def number_event(entity: str, kind: str, low: float | None, high: float | None, 
     name = RANGES if above and below else RISES if above else FALLS if below else CHANGES
     if entity == SUN and above != below:
         name = str(state_name("Sun", HORIZONS["sunrise" if above else "sunset"]))
+    if entity == HOME and above != below:
+        name = ENTERED if above else LEFT
     return Event(
         Part(entity, kind, name), low=-math.inf if low is None else low, high=math.inf if high is None else high
     )
@@ -334,6 +343,26 @@ def _template_event(text: str, view: View) -> Event | None:
     if kind is None or bound is None or how not in (">", ">=", "<", "<="):
         return None
     return number_event(entity, kind, bound if above else None, None if above else bound, above, not above)
+
+
+def entities_of(block: Block, view: View) -> list[str]:
+    """Return the entity ids of a condition."""
+    return [view.registry.find(name).name for name in as_list(block.get("entity_id")) if isinstance(name, str)]
+
+
+def plain_condition(block: Block, view: View) -> Block:
+    """Return a condition of the user interface, or on zone `home`, as one on a state or a number."""
+    kind, entities = str(block.get("type")).removeprefix("is_"), entities_of(block, view)
+    match block.get("condition"):
+        case "device" if {"above", "below"} & block.keys():
+            return Block({**block, "condition": "numeric_state"})
+        case "device" if len(entities) == 1:
+            state = triggered_state(domain_of(entities[0]), kind)
+            if state in states_of(view.registry.type_of(entities[0]) or ""):
+                return Block({**block, "condition": "state", "state": state})
+        case "zone" if block.get("zone") == HOME:
+            return Block({**block, "condition": "state", "state": "home"})
+    return block
 
 
 def domain_fits(domain: str, entity: str) -> bool:

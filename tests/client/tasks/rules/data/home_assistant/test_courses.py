@@ -1,15 +1,12 @@
 """Pairs that can happen and no others: each construct of an automation with its rules."""
 
 import json
-from collections.abc import Mapping
 from pathlib import Path
 
 import pytest
 
-from client.tasks.rules.data.homes import Homes
-from client.tasks.rules.data.reader import read_homes
 from common.errors import DataError
-from common.tasks.rules.vocabulary import relation_parts
+from tests.support.home_assistant import home, pairs
 
 MOTION = "{trigger: state, entity_id: binary_sensor.hall_motion, to: 'on', id: came}"
 QUIET = "{trigger: state, entity_id: binary_sensor.hall_motion, to: 'off', id: went}"
@@ -17,27 +14,6 @@ ON = "{action: light.turn_on, target: {entity_id: light.hall}}"
 OFF = "{action: light.turn_off, target: {entity_id: light.hall}}"
 FAN = "{action: fan.turn_on, target: {entity_id: fan.hall}}"
 BOTH = {"motion → turn on light.hall", "quiet → turn off light.hall"}
-SHORT = {"binary_sensor.hall_motion detects motion": "motion", "binary_sensor.hall_motion sees no motion": "quiet"}
-
-
-def home(folder: Path, automations: str = "", files: Mapping[str, str] | None = None) -> Homes:
-    """Write a home with these automations and files, and read it."""
-    for name, text in {"automations.yaml": automations, **(files or {})}.items():
-        (folder / name).parent.mkdir(parents=True, exist_ok=True)
-        if text:
-            (folder / name).write_text(text, "utf-8")
-    return read_homes(folder)
-
-
-def pairs(homes: Homes) -> set[str]:
-    """Return the rules of the only home as `event → action device`."""
-    [one] = homes.units
-    found = set()
-    for u, v, r in one.rules.tolist():
-        state, action = relation_parts(homes.vocabulary.relations[r])
-        event = f"{one.devices[u].name} {state}"
-        found.add(f"{SHORT.get(event, event)} → {action} {one.devices[v].name}")
-    return found
 
 
 def automation(actions: str, triggers: str = f"[{MOTION}, {QUIET}]", more: str = "") -> str:
@@ -101,6 +77,12 @@ DECIDED = [
     "{and: [{condition: trigger, id: came}]}",
     "{or: [{condition: trigger, id: x}, {condition: trigger, id: came}]}",
     "{not: [{condition: trigger, id: went}]}",
+    "\"{{ 'on' == trigger.to_state.state }}\"",
+    "\"{{ is_state(trigger.entity_id, 'on') }}\"",
+    "\"{{ trigger.id == 'came' and trigger.from_state is not none }}\"",
+    "\"{{ trigger.from_state.state not in ['unavailable', 'unknown'] and trigger.to_state.state == 'on' }}\"",
+    "\"{{ trigger.from_state.state != trigger.to_state.state and trigger.id == 'came' }}\"",
+    "{condition: device, device_id: d, domain: binary_sensor, type: is_motion, entity_id: binary_sensor.hall_motion}",
     "{condition: not, conditions: {condition: trigger, id: went}}",
     "[{condition: time, after: '08:00', enabled: false}, {condition: trigger, id: came}]",
 ]
@@ -121,10 +103,13 @@ def test_a_choice_by_the_trigger_keeps_the_meant_pairs(condition: str, tmp_path:
     "condition",
     [
         "{condition: state, entity_id: light.kitchen, state: 'on'}",
+        "{condition: state, entity_id: !secret kitchen, state: 'on'}",
+        "{condition: state, entity_id: [light.kitchen, binary_sensor.hall_motion], state: 'on'}",
+        "{condition: state, entity_id: [light.kitchen, binary_sensor.hall_motion], state: 'off', match: any}",
+        "\"{{ states('input_number.x') | int > 5 }}\"",
         "{condition: sun, after: sunset}",
         "\"{{ is_state('light.kitchen', 'on') }}\"",
         '"{{ now().hour > 8 }}"',
-        "\"{{ (trigger.id == 'came') | iif(true, false) }}\"",
         "!secret condition",
         "[]",
     ],
@@ -136,8 +121,37 @@ def test_a_choice_by_anything_else_can_go_either_way(condition: str, tmp_path: P
 
 
 @pytest.mark.parametrize(
+    "condition",
+    [
+        "(trigger.id == 'came') | iif(true, false)",
+        "trigger.id.startswith('ca')",
+        "true if trigger.id == 'came' else false",
+        "trigger.to_state.attributes.level > 5",
+        "trigger.from_state.state | int > 5",
+        "trigger.from_state.state == 'off'",
+        "is_it",
+    ],
+)
+def test_an_unread_condition_on_the_event_is_skipped_and_named(condition: str, tmp_path: Path) -> None:
+    more = "variables: {is_it: '{{ trigger.id | length > 4 }}'}"
+    text = automation(f'[{{if: "{{{{ {condition} }}}}", then: {ON}, else: {OFF}}}]', more=more)
+    homes = home(tmp_path, automation(f"[{FAN}]", f"[{MOTION}]") + text)
+    assert pairs(homes) == {"motion → turn on fan.hall"}
+    assert homes.notes == ("read 1 of 2 automations; 1 not: 1 template (automations.yaml, line 5, 'A')",)
+
+
+@pytest.mark.parametrize(
     ("actions", "expected"),
     [
+        (
+            f"[{{variables: {{v: \"{{{{ trigger.to_state.state == 'on' }}}}\"}}}}, {{if: '{{{{ v }}}}', then: {ON}}}]",
+            {"motion → turn on light.hall"},
+        ),
+        (
+            "[{variables: {v: \"{{ 'off' if trigger.to_state.state == 'off' else 'on' }}\"}}, "
+            "{action: 'light.turn_{{ v }}', target: {entity_id: light.hall}}]",
+            {"motion → turn on light.hall"},
+        ),
         (f"[{ON}, {{wait_for_trigger: [{QUIET}]}}, {{delay: 60}}, {OFF}]", BOTH),
         (f"[{ON}, {{wait_for_trigger: {QUIET}, timeout: 600}}, {OFF}]", BOTH),
         (f"[{ON}, {{wait_template: \"{{{{ is_state('binary_sensor.hall_motion', 'off') }}}}\"}}, {OFF}]", BOTH),
@@ -181,6 +195,16 @@ def test_a_choice_by_anything_else_can_go_either_way(condition: str, tmp_path: P
         ),
         (f"[{{repeat: {{until: '{{{{ x }}}}', sequence: {ON}}}}}]", {"motion → turn on light.hall"}),
         (
+            f"[{{repeat: {{until: {{condition: state, entity_id: binary_sensor.hall_motion, state: 'off'}}, "
+            f"sequence: [{ON}, {{wait_for_trigger: [{QUIET}], timeout: 9}}]}}}}, {OFF}]",
+            BOTH,
+        ),
+        (
+            "[{variables: {lamps: [light.hall, light.bath]}}, {repeat: {for_each: '{{ lamps }}', "
+            "sequence: {service: light.turn_on, data_template: {entity_id: '{{ repeat.item }}'}}}}]",
+            {"motion → turn on light.hall", "motion → turn on light.bath"},
+        ),
+        (
             "[{repeat: {for_each: [hall, bath], sequence: {action: light.turn_on, "
             "target: {entity_id: 'light.{{ repeat.item }}'}}}}]",
             {"motion → turn on light.hall", "motion → turn on light.bath"},
@@ -205,6 +229,7 @@ def test_actions_are_followed_in_their_order(actions: str, expected: set[str], t
     "service",
     [
         "light.turn_{{ trigger.to_state.state }}",
+        "light.turn_{{ states('binary_sensor.hall_motion') }}",
         "{{ 'light.turn_on' if trigger.id == 'came' else 'light.turn_off' }}",
         "light.turn_{{ 'on' if is_state('binary_sensor.hall_motion', 'on') else 'off' }}",
         "{% if trigger.to_state.state == 'on' %}light.turn_on{% else %}light.turn_off{% endif %}",
@@ -225,6 +250,14 @@ def test_a_service_that_follows_the_state_is_two_rules(service: str, triggers: s
     [
         ("{trigger: state, entity_id: binary_sensor.hall_motion, from: 'on'}", "quiet"),
         ("{trigger: state, entity_id: binary_sensor.hall_motion, not_to: 'on'}", "quiet"),
+        (
+            "{trigger: state, entity_id: binary_sensor.hall_motion, not_to: ['on', unknown], not_from: unavailable}",
+            "quiet",
+        ),
+        ("{trigger: state, entity_id: binary_sensor.hall_motion, not_from: 'off'}", "quiet"),
+        ("{trigger: state, entity_id: binary_sensor.x, not_to: [unavailable, unknown]}", "binary_sensor.x changes"),
+        ("{trigger: numeric_state, entity_id: zone.home, below: 1}", "zone.home is left"),
+        ("{trigger: state, entity_id: zone.home, to: '0'}", "zone.home is left"),
         ("{trigger: state, entity_id: binary_sensor.hall_motion, from: 'on', to: ['off']}", "quiet"),
         (
             "{trigger: numeric_state, entity_id: sensor.hall_humidity, below: 40}",
@@ -270,6 +303,7 @@ def test_polarity_is_part_of_an_event(trigger: str, expected: str, tmp_path: Pat
         "{trigger: state, entity_id: light.x, attribute: brightness, to: 'on'}",
         "{trigger: state, entity_id: light.x, from: unavailable, to: 'on'}",
         "{trigger: state, entity_id: lock.x, from: locked}",
+        "{trigger: state, entity_id: lock.x, not_from: [locked, unknown]}",
         "{trigger: numeric_state, entity_id: sensor.x, above: 3, value_template: '{{ x }}'}",
         "{trigger: template, value_template: \"{{ is_state('light.x', y) }}\"}",
         "{trigger: template, value_template: \"{{ is_state('light.x', 'on') and is_state('light.y', 'on') }}\"}",
@@ -288,6 +322,13 @@ def test_an_event_that_is_not_certain_starts_nothing(trigger: str, tmp_path: Pat
     ("call", "expected"),
     [
         ("{action: cover.close_cover, target: {entity_id: cover.a}}", "close cover.a"),
+        ("{action: light.turn_on, target: {entity_id: light.a}, data: {brightness: 0}}", "turn off light.a"),
+        ("{action: light.turn_on, target: {entity_id: light.a}, data: {brightness_step_pct: -20}}", "dim light.a"),
+        ("{action: light.turn_on, target: {entity_id: light.a}, data: {brightness_step: 5}}", "brighten light.a"),
+        (
+            "{action: light.turn_on, target: {entity_id: light.a}, data: {brightness_step: '{{ x }}'}}",
+            "turn on light.a",
+        ),
         ("{action: cover.set_cover_position, target: {entity_id: cover.a}, data: {position: 0}}", "close cover.a"),
         (
             "{action: climate.set_hvac_mode, target: {entity_id: climate.a}, data: {hvac_mode: 'off'}}",
@@ -449,6 +490,8 @@ def test_a_configuration_is_read_with_packages_and_includes(tmp_path: Path) -> N
         "automation ui: !include automations.yaml\nautomation old: !include_dir_merge_list autos\n"
         "script: !include_dir_merge_named scripts\nhttp: {password: !secret x}\nsensor: !include absent.yaml\n",
         "c.yaml": "binary_sensor.x9: {device_class: door}\n",
+        "packs/made.yaml": "template: [{binary_sensor: {name: Hall Motion, device_class: motion}}]\n"
+        "mqtt: {binary_sensor: [{name: x9, device_class: smoke}, {name: no class}]}\n",
         "packs/hall.yaml": f"automation: [{{triggers: {MOTION}, actions: !include ../on.yaml}}]\n"
         "script: {dark: {sequence: {action: light.turn_off, entity_id: light.hall}}}\n",
         "on.yaml": f"- {ON}\n",
@@ -505,6 +548,7 @@ def test_targets_are_resolved_by_device_area_floor_and_label(tmp_path: Path) -> 
         entity("light.c", hidden_by="user"),
         entity("light.d", entity_category="config"),
         entity("switch.e"),
+        entity("binary_sensor.f"),
     ]
     areas = [{"id": "hall", "name": "Hall", "floor_id": "g"}, {"id": "bath", "name": "Bath", "floor_id": "u"}]
     files = {

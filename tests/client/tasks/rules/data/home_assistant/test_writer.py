@@ -78,6 +78,8 @@ def test_a_rule_that_cannot_be_written_becomes_a_comment(change: dict[str, str],
 
 
 def test_an_action_by_its_data_is_written_with_them() -> None:
+    [found] = yaml.safe_load(write_automations([ProposedRule(**{**vars(RULE), "action": "dim"})], "r1"))
+    assert found["actions"][0]["data"] == {"brightness_step_pct": "-10"}
     change = {"device": "climate.hall", "action": "set away mode on"}
     [found] = yaml.safe_load(write_automations([ProposedRule(**{**vars(RULE), **change})], "r1"))
     call = {

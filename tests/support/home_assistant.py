@@ -1,0 +1,30 @@
+"""Homes of Home Assistant in a folder, and their rules in words."""
+
+from collections.abc import Mapping
+from pathlib import Path
+
+from client.tasks.rules.data.homes import Homes
+from client.tasks.rules.data.reader import read_homes
+from common.tasks.rules.vocabulary import relation_parts
+
+SHORT = {"binary_sensor.hall_motion detects motion": "motion", "binary_sensor.hall_motion sees no motion": "quiet"}
+
+
+def home(folder: Path, automations: str = "", files: Mapping[str, str] | None = None) -> Homes:
+    """Write a home with these automations and files, and read it."""
+    for name, text in {"automations.yaml": automations, **(files or {})}.items():
+        (folder / name).parent.mkdir(parents=True, exist_ok=True)
+        if text:
+            (folder / name).write_text(text, "utf-8")
+    return read_homes(folder)
+
+
+def pairs(homes: Homes) -> set[str]:
+    """Return the rules of the only home as `event → action device`."""
+    [one] = homes.units
+    found = set()
+    for u, v, r in one.rules.tolist():
+        state, action = relation_parts(homes.vocabulary.relations[r])
+        event = f"{one.devices[u].name} {state}"
+        found.add(f"{SHORT.get(event, event)} → {action} {one.devices[v].name}")
+    return found
