@@ -85,7 +85,7 @@ def _tensors(network: ExportableNetwork, inputs: Arrays) -> tuple[torch.Tensor, 
 
 @contextmanager
 def _quiet() -> Iterator[None]:
-    """Keep the exporter's progress and warnings off the terminal, and the collector off the many objects of its imports."""
+    """Keep the exporter off the terminal, and Python's collector off the objects of its imports."""
     before, collects = logging.root.manager.disable, gc.isenabled()
     logging.disable(logging.WARNING)
     gc.disable()
