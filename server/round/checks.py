@@ -193,7 +193,7 @@ def accept_reply(
 
 
 def check_entries(statistics: Arrays, entries: Mapping[str, Entries], records: int, clients: int = 1) -> None:
-    """Check that honest data can give the statistics of a client, or the sum of several.
+    """Check that honest data give the statistics of a client or the sum of several; 0 records: any number.
 
     Raises:
         WireError: A number is out of its range.
@@ -201,12 +201,13 @@ def check_entries(statistics: Arrays, entries: Mapping[str, Entries], records: i
     for sent, numbers in statistics.items():
         if (name := sent.removesuffix(VALUES)) not in entries:
             continue
-        scale = records if entries[name].per_record else clients
-        low, high = entries[name].low * scale, entries[name].high * scale
+        scale = (records or math.inf) if entries[name].per_record else clients
+        low, high = (bound and bound * scale for bound in (entries[name].low, entries[name].high))
+        excess = TOLERANCE * min(scale, records or clients)
         least, most = float(numbers.min(initial=0)), float(numbers.max(initial=0))
-        if not (low - TOLERANCE * scale <= least and most <= high + TOLERANCE * scale):
-            far = least if least < low - TOLERANCE * scale else most
-            raise WireError(f"statistic '{name}' has {far:.3g}; data of {records} records give {low:.3g} to {high:.3g}")
+        if not (low - excess <= least and most <= high + excess):
+            far = least if least < low - excess else most
+            raise WireError(f"statistic '{name}' has {far:.3g}; honest data give {low:.3g} to {high:.3g}")
 
 
 def check_assignment(reply: AssignReply, number: int, clusters: int) -> AssignReply:

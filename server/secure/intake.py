@@ -234,7 +234,7 @@ class SecureIntake(Intake):
         else:
             means = _means(at, total, blocks)
         if capabilities.closed_form and at.config.privacy.unit == "none":
-            self._check_statistics(at, group("update", means), total.clients)
+            _check_statistics(at, group("update", means), total.clients)
         configured = at.config.method_options.steps(LOCAL) if capabilities.per_step else 1
         result = Contribution(per_step=capabilities.per_step)
         members = [Member(name, steps=total.steps.get(name, 1)) for name in total.clients]
@@ -246,18 +246,18 @@ class SecureIntake(Intake):
         result.record(members)
         return result
 
-    def _check_statistics(self, at: RoundContext, means: Arrays, names: Sequence[str]) -> None:
-        """Check that the data of clients can give these means of statistics.
 
-        Raises:
-            SumLostError: A number is out of its range; masks hide whose.
-        """
-        entries, chosen = closed_form_of(at.config.task).entries, {*names}
-        records = sum(one.examples for one in self._enrolment.roster.clients.values() if one.name in chosen)
-        try:
-            check_entries({n: a * float(len(names)) for n, a in means.items()}, entries, records, len(names))
-        except WireError as error:
-            raise SumLostError(f"round {at.number}: {error}") from None
+def _check_statistics(at: RoundContext, means: Arrays, names: Sequence[str]) -> None:
+    """Check that data can give these means of statistics of clients with any number of records.
+
+    Raises:
+        SumLostError: A number is out of its range; masks hide whose.
+    """
+    sums, entries = {n: a * float(len(names)) for n, a in means.items()}, closed_form_of(at.config.task).entries
+    try:
+        check_entries(sums, entries, 0, len(names))
+    except WireError as error:
+        raise SumLostError(f"round {at.number}: {error}") from None
 
 
 def check_plain(at: RoundContext, reply: TrainReply) -> None:

@@ -75,3 +75,14 @@ def test_entries_add_up_over_records(numbers: list[float], valid: bool) -> None:
         assert not valid
     else:
         assert valid
+
+
+@pytest.mark.parametrize(("number", "low", "per_record"), [(-0.1, 0, True), (5.1, 0, False), (-5.1, -1, False)])
+def test_sums_over_any_number_of_records_keep_their_sign_and_the_ranges_of_clients(
+    number: float, low: float, per_record: bool
+) -> None:
+    entries = {"counts": Entries(low, 1, per_record=per_record)}
+    with pytest.raises(WireError, match="statistic 'counts' has"):
+        check_entries({"counts": np.array([number], np.float32)}, entries, 0, clients=5)
+    check_entries({"counts": np.array([5.0, low], np.float32)}, entries, 0, clients=5)
+    check_entries({"counts": np.array([1e5], np.float32)}, {"counts": Entries(low, 1)}, 0, clients=5)
