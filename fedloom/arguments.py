@@ -6,13 +6,16 @@ from contextlib import contextmanager
 from dataclasses import fields
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import Any, Protocol, TypeVar, cast, runtime_checkable
+from typing import TYPE_CHECKING, Any, Protocol, TypeVar, cast, runtime_checkable
 
 from common.errors import ConfigError, DataError
 from common.options import Scalar
 from common.text import hint
 from deploy.cli.options import LOCAL
 from deploy.files import write_file
+
+if TYPE_CHECKING:
+    import pyarrow as pa
 
 Words = Mapping[str, Any]
 """Option of the command line, with underscores for hyphens -> its value."""
@@ -43,28 +46,45 @@ def stored(data: Data, *, trains: bool = False) -> Iterator[str]:
     to it. An index of pandas that is not the row number becomes a column.
 
     Raises:
-        DataError: The table has types that Parquet cannot hold.
+        DataError: The table has types that Parquet cannot hold, or it is none.
     """
-    if not isinstance(data, Frame):
+    if isinstance(data, str | Path):
         yield str(data)
         return
     import pyarrow as pa
     from pyarrow import parquet
 
-    if hasattr(data, "reset_index"):  # pandas
-        data = data.reset_index(drop=not any(getattr(getattr(data, "index", None), "names", [])))
     with TemporaryDirectory(prefix="fedloom-") as folder:  # only this user may read it
         path = Path(folder) / "table.parquet"
         try:
-            parquet.write_table(pa.table(data), path)
+            parquet.write_table(_as_arrow(data), path)
         except (pa.ArrowException, TypeError, ValueError) as error:
-            raise DataError(f"the table cannot be read: {error}; convert the column") from None
+            raise DataError(f"the table cannot be read: {error}; rename or convert the column") from None
         if trains:
             content = path.read_bytes()
             path = LOCAL.resolve() / "tables" / f"{hashlib.sha256(content).hexdigest()[:16]}.parquet"
             if not path.exists():
                 write_file(path, content, mode=0o600)
         yield str(path)
+
+
+def _as_arrow(data: Any) -> "pa.Table":
+    """Return a table of pandas, polars or Arrow with types that Parquet holds.
+
+    Raises:
+        DataError: It is none, or has periods, which Arrow has as numbers.
+    """
+    import pyarrow as pa
+
+    if not isinstance(data, Frame):
+        raise DataError(f"a {type(data).__name__} is no file, folder or data frame")
+    if hasattr(data, "reset_index") and hasattr(data, "index"):  # pandas
+        data = data.reset_index(drop=not any(data.index.names) and data.index.dtype.kind in "iu")
+    table = pa.table(data.to_arrow() if hasattr(data, "to_arrow") else data)  # polars: with categories of plain text
+    for field in table.schema:
+        if getattr(field.type, "extension_name", "") == "pandas.period":
+            raise DataError(f"column '{field.name}' has periods; give their times, by to_timestamp()")
+    return table
 
 
 def pick(kind: Callable[..., RequestT], options: Words) -> tuple[RequestT, dict[str, Any]]:

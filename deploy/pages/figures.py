@@ -77,7 +77,7 @@ def svg(draw: Callable[[Axes], None], title: str, height: float = HEIGHT, x: str
         if axes.get_yscale() == "linear":
             axes.yaxis.set_major_locator(MaxNLocator(5))
         if axes.get_xlabel() == "round":
-            axes.xaxis.set_major_locator(MaxNLocator(8, integer=True))
+            axes.xaxis.set_major_locator(MaxNLocator(8, integer=True, min_n_ticks=1))
         text = io.StringIO()
         figure.savefig(text, format="svg", transparent=True, metadata={"Date": None})
     drawn = text.getvalue()[text.getvalue().index("<svg") :]

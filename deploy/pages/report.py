@@ -283,7 +283,7 @@ def _client_table(history: RunRecord) -> dict[str, Any] | None:
     header, rows = ["Client", "Examples", *(m.short for m in measures)], []
     for name, client in clients.items():
         rows.append([name, f"{client.examples:,}", *(format_value(m, client.metrics.get(m.key)) for m in measures)])
-    if history.noisy:
+    if history.hides_sizes:
         header, rows = header[:1] + header[2:], [row[:1] + row[2:] for row in rows]
     return table(f"All {len(clients)} clients", header, rows)
 

@@ -299,11 +299,13 @@ class RunRecord:
 
     @property
     def noisy(self) -> bool:
-        """True if noise covers what clients send.
-
-        Numbers of examples and training losses are then not reported.
-        """
+        """True if noise covers what clients send. Training losses are then not reported."""
         return str(self.config.get("privacy.unit", "none")) != "none"
+
+    @property
+    def hides_sizes(self) -> bool:
+        """True if noise or masks hide how many examples a client has, and its reply says 1."""
+        return self.noisy or self.config.get("privacy.trust") == "helpers"
 
     @property
     def reports_error(self) -> bool:
@@ -382,7 +384,7 @@ def client_values(history: RunRecord, m: MetricSpec) -> list[float]:
     if history.result is None:
         return []
     if m is EXAMPLES:
-        return [] if history.noisy else [client.examples for client in history.result.clients.values()]
+        return [] if history.hides_sizes else [client.examples for client in history.result.clients.values()]
     return values_of(history.result, m)
 
 

@@ -127,7 +127,7 @@ def make_card(
         personal: True if the file holds data of one unit.
     """
     metrics = finite(result.metrics)
-    spec, noisy = TASKS[result.task], result.privacy.epsilon is not None
+    spec, hides = TASKS[result.task], result.privacy.epsilon is not None or result.privacy.trust == "helpers"
     return {
         "run": result.run,
         "task": result.task,
@@ -135,7 +135,7 @@ def make_card(
         "model": result.model,
         "for": f"{spec.summary}.",
         "not_for": limits,
-        "data": _data(result, vocabulary, noisy=noisy),
+        "data": _data(result, vocabulary, hides_sizes=hides),
         "metrics": [
             {"key": m.key, "name": m.label, "value": metrics[m.key], "better": m.better, "meaning": m.meaning}
             for m in in_order(result.metrics)
@@ -198,10 +198,10 @@ def as_markdown(card: Mapping[str, Any]) -> str:
     return "\n".join(lines) + "\n"
 
 
-def _data(result: Result, vocabulary: Vocabulary, *, noisy: bool) -> str:
-    """Describe the data by counts that the run has published; with noise, without numbers of records."""
+def _data(result: Result, vocabulary: Vocabulary, *, hides_sizes: bool) -> str:
+    """Describe the data by counts that the run has published, with those of records unless hidden."""
     records = sum(client.examples for client in result.clients.values())
-    shown = "" if noisy else f" with {count(records, 'training record')}"
+    shown = "" if hides_sizes else f" with {count(records, 'training record')}"
     names = ", ".join(
         f"{len(values):,} {name.replace('_', ' ')}"
         for name, values in vocabulary.model_dump().items()

@@ -5,6 +5,7 @@ import threading
 from collections.abc import Callable, Iterator, Sequence
 from http.server import BaseHTTPRequestHandler, HTTPServer
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -54,6 +55,61 @@ def test_files_of_tables_are_private_and_removed(ratings: pl.DataFrame) -> None:
     nested = pa.table({"a": pa.array([None], pa.run_end_encoded(pa.int32(), pa.int8()))})
     with pytest.raises(fedloom.DataError, match="the table cannot be read"), stored(nested):
         pass
+
+
+class Indexed:
+    """Table with an index that is no row number, as pandas has it, which is not installed for tests."""
+
+    def __init__(self, table: pl.DataFrame, kind: str) -> None:
+        self.table, self.kind = table, kind
+        self.index = SimpleNamespace(names=[None], dtype=SimpleNamespace(kind=kind))
+
+    def reset_index(self, *, drop: bool) -> pl.DataFrame:
+        return self.table.drop("index") if drop else self.table
+
+    def __arrow_c_stream__(self, requested_schema: object | None = None) -> object:
+        return self.table.__arrow_c_stream__(requested_schema)
+
+
+class Period(pa.ExtensionType):  # type: ignore[misc]  # pyarrow has no types
+    """Type of pandas' periods in Arrow."""
+
+    def __init__(self) -> None:
+        super().__init__(pa.int64(), "pandas.period")
+
+    def __arrow_ext_serialize__(self) -> bytes:
+        return b""
+
+    @classmethod
+    def __arrow_ext_deserialize__(cls, storage: pa.DataType, serialized: bytes) -> "Period":
+        return cls()
+
+
+def test_times_that_are_an_index_without_a_name_are_a_column_and_row_numbers_are_none() -> None:
+    table = pl.DataFrame({"index": [0, 1], "a": [0.5, 1.5]})
+    for kind, titles in (("M", ["index", "a"]), ("O", ["index", "a"]), ("i", ["a"])):
+        with stored(Indexed(table, kind)) as path:
+            assert pl.read_parquet(path).columns == titles
+
+
+def test_categories_are_text_and_periods_are_no_numbers() -> None:
+    films = pl.Series(["a", "b", "a"], dtype=pl.Categorical)
+    for kind in (pl.Categorical, pl.Enum(["a", "b"])):
+        with stored(pl.DataFrame({"film": films.cast(kind)})) as path:
+            assert pl.read_parquet(path)["film"].cast(pl.String).to_list() == ["a", "b", "a"]
+    pa.register_extension_type(Period())
+    months = pa.ExtensionArray.from_storage(Period(), pa.array([473352, 473353], pa.int64()))
+    with (
+        pytest.raises(fedloom.DataError, match=r"column 'time' has periods; .*to_timestamp"),
+        stored(pa.table({"time": months})),
+    ):
+        pass
+    pa.unregister_extension_type("pandas.period")
+
+
+def test_what_is_no_table_is_named() -> None:
+    with pytest.raises(fedloom.DataError, match="a LazyFrame is no file, folder or data frame"):
+        fedloom.check(pl.DataFrame({"a": [1]}).lazy(), task="ratings")
 
 
 def test_equal_tables_that_train_are_one_file_that_stays(ratings: pl.DataFrame, runs: Path) -> None:

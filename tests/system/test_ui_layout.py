@@ -131,7 +131,7 @@ def test_a_run_that_has_not_begun_is_awaited_without_error(desk: Desk, chromium:
         expect(sight.page.locator("#state")).to_have_text("Waiting for the run to start")
         write_run(desk.folder / "runs", "later", [a_start("later"), a_round(1), Finish(status="completed")])
         expect(sight.page.locator("#state")).to_contain_text("Completed after 1 round")
-        expect(sight.page.locator("#privacy")).to_contain_text("No noise: updates are exact.")
+        expect(sight.page.locator("#privacy")).to_contain_text("No noise is added.")
         assert sight.problems == []
 
 

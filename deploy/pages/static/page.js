@@ -304,7 +304,7 @@ function renderPrivacy(run) {
   const spent = is(p.epsilon_spent_max) && run.finish ? `at most ε = ${p.epsilon_spent_max.toPrecision(3)}${delta}, for planning` : "";
   const facts = p.exact ? [["Mechanism", p.mechanism]] : [["Unit", p.unit], ["Neighbours", p.neighbours],
     ["Mechanism", p.mechanism], ["Guarantee", `ε = ${p.epsilon}${delta}`], ["Counted in", p.counted], ["Spent", spent]];
-  write("privacy-exact", p.exact ? "No noise: updates are exact." : "");
+  write("privacy-exact", p.exact ? "No noise is added." : "");
   write("privacy-claim", p.claim);
   refill($("privacy-facts"), facts.filter(([, text]) => text).flatMap(([name, text]) => [el("dt", null, name), el("dd", null, text)]));
   refill($("privacy-uncovered"), p.uncovered.map((text) => el("li", null, text)));

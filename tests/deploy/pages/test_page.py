@@ -1,12 +1,16 @@
 """Report page: content for one run and several, without external resources."""
 
 import re
+from dataclasses import replace
 from html.parser import HTMLParser
 from pathlib import Path
 
 import pytest
 
+from common.tasks.rules.vocabulary import RuleCatalogue
+from deploy.pages.figures import svg
 from deploy.pages.report import render
+from deploy.serving.export import make_card
 from server.record.folder import RunDirectory
 from tests.support.run_folders import MakeRun
 
@@ -133,6 +137,27 @@ def test_a_failed_or_interrupted_run(fake_run: MakeRun, tmp_path: Path, status: 
     assert Outline(page).open == []
     assert ("1 of 4 clients answered, 2 are needed" in page) == (status == "failed")
     assert ('<span class="status unfinished">' in page) == (status == "running")
+
+
+def test_sizes_that_masks_hide_are_in_no_page_and_no_card(fake_run: MakeRun, tmp_path: Path) -> None:
+    path = fake_run(rounds=1)
+    result = RunDirectory(path.parent, path.name).result()
+    assert result
+    masked = replace(result, privacy=replace(result.privacy, trust="helpers"))
+    names = RuleCatalogue(entities=("Door",), relations=("opens → turn on",))
+    cards = [make_card(one, names, "", (), personal=False)["data"] for one in (result, masked)]
+    assert ["training record" in card for card in cards] == [True, False]
+    assert "Number of training records" in html([path], tmp_path)
+    config = path / "config.toml"
+    config.write_text('"privacy.trust" = "helpers"\n' + config.read_text("utf-8"), "utf-8")
+    page = html([path], tmp_path)
+    assert "Number of training records" not in page
+    assert ">Examples<" not in page
+
+
+def test_the_only_round_is_a_whole_number_on_the_axis() -> None:
+    drawn = svg(lambda axes: axes.plot([2], [0.5], "o"), "one", x="round")
+    assert re.findall(r"<text[^>]*>([^<]+)</text>", drawn)[0] == "2"
 
 
 def test_a_run_that_has_only_started(tmp_path: Path) -> None:
