@@ -60,12 +60,11 @@ def stored(data: Data, *, trains: bool = False) -> Iterator[str]:
             parquet.write_table(_as_arrow(data), path)
         except (pa.ArrowException, TypeError, ValueError) as error:
             raise DataError(f"the table cannot be read: {error}; rename or convert the column") from None
-        if trains:
-            content = path.read_bytes()
-            path = LOCAL.resolve() / "tables" / f"{hashlib.sha256(content).hexdigest()[:16]}.parquet"
-            if not path.exists():
-                write_file(path, content, mode=0o600)
-        yield str(path)
+        content = path.read_bytes()
+        stays = LOCAL.resolve() / "tables" / f"{hashlib.sha256(content).hexdigest()[:16]}.parquet"
+        if trains and not stays.exists():
+            write_file(stays, content, mode=0o600)
+        yield str(stays if stays.exists() else path)  # a query finds the columns that the run has for this path
 
 
 def _as_arrow(data: Any) -> "pa.Table":

@@ -132,7 +132,7 @@ def test_a_federation_fits_and_predicts(ratings: pl.DataFrame, runs: Path) -> No
     answers = federation.predict(ratings, user="3", top=2)
     same = fedloom.simulate("ratings", data=ratings, columns=COLUMNS, seed=3)
     assert same.result.model_sha256 == federation.run.result.model_sha256
-    assert answers == same.recommend(data=ratings, columns=COLUMNS, user="3", top=2)
+    assert answers == same.recommend(data=ratings, user="3", top=2), "the run remembers the columns of its table"
     assert len(answers) == 2
     by_film = fedloom.Federation("ratings").fit(ratings, by="Film", columns=COLUMNS)
     assert len(by_film.run.clients) == 20
