@@ -5,13 +5,19 @@ import json
 import os
 import subprocess
 import sys
+from dataclasses import fields
 from pathlib import Path
+from typing import Any
 
 import pytest
 import torch
 
 import fedloom
-from deploy.cli.app import app
+from deploy.cli.app import app, load
+from deploy.cli.commands import COMMANDS
+from deploy.cli.options import RunRequest, TrainingData
+from deploy.federation.here import Here
+from fedloom.arguments import RENAMED
 from server.record.folder import RunDirectory
 
 
@@ -30,6 +36,25 @@ def test_what_is_promised_is_what_can_be_imported() -> None:
 def test_an_unknown_name_is_an_attribute_error() -> None:
     with pytest.raises(AttributeError, match="no attribute 'simulat'"):
         fedloom.simulat  # noqa: B018
+
+
+PRINTING = {"json", "quiet", "verbose"}
+
+
+@pytest.mark.parametrize(
+    ("command", "kinds", "named", "command_alone"),
+    [
+        ("simulate", (RunRequest, TrainingData, Here), set(), {"examples"}),
+        ("check", (TrainingData,), {"task", "clients"}, {"catalogue"}),
+    ],
+)
+def test_python_takes_what_the_command_line_takes(
+    command: str, kinds: tuple[Any, ...], named: set[str], command_alone: set[str]
+) -> None:
+    found = load(next(ref for ref in COMMANDS if ref.name == command)).params
+    words = {word[2:].replace("-", "_") for one in found for word in one.opts if word.startswith("--")}
+    taken = named | {field.name for kind in kinds for field in fields(kind)}
+    assert {word for word in words if RENAMED.get(word, word) not in taken} == PRINTING | command_alone
 
 
 def test_the_import_loads_nothing_heavy() -> None:
