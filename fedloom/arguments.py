@@ -6,16 +6,13 @@ from contextlib import contextmanager
 from dataclasses import fields
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import TYPE_CHECKING, Any, Protocol, TypeVar, cast, runtime_checkable
+from typing import Any, Protocol, TypeVar, cast, runtime_checkable
 
 from common.errors import ConfigError, DataError
 from common.options import Scalar
 from common.text import hint
 from deploy.cli.options import LOCAL
 from deploy.files import write_file
-
-if TYPE_CHECKING:
-    import pyarrow as pa
 
 Words = Mapping[str, Any]
 """Option of the command line, with underscores for hyphens -> its value."""
@@ -67,7 +64,7 @@ def stored(data: Data, *, trains: bool = False) -> Iterator[str]:
         yield str(stays if stays.exists() else path)  # a query finds the columns that the run has for this path
 
 
-def _as_arrow(data: Any) -> "pa.Table":
+def _as_arrow(data: Any) -> Any:
     """Return a table of pandas, polars or Arrow with types that Parquet holds.
 
     Raises:
@@ -80,9 +77,8 @@ def _as_arrow(data: Any) -> "pa.Table":
     if hasattr(data, "reset_index") and hasattr(data, "index"):  # pandas
         data = data.reset_index(drop=not any(data.index.names) and data.index.dtype.kind in "iu")
     table = pa.table(data.to_arrow() if hasattr(data, "to_arrow") else data)  # polars: with categories of plain text
-    for field in table.schema:
-        if getattr(field.type, "extension_name", "") == "pandas.period":
-            raise DataError(f"column '{field.name}' has periods; give their times, by to_timestamp()")
+    if found := [one.name for one in table.schema if getattr(one.type, "extension_name", "") == "pandas.period"]:
+        raise DataError(f"column '{found[0]}' has periods; give their times, by to_timestamp()")
     return table
 
 

@@ -41,7 +41,7 @@ def simulate(
     """Train in this process, as `fedloom simulate` does.
 
     The run's folder is below `$FEDLOOM_RUNS` (default: runs). Equal arguments give equal models, except with noise. Demo data
-    have one client per home, visitor or sensor here, where `fedloom.up` shares them among four processes.
+    have one client per home, visitor or sensor here, where `fedloom.up` shares them among a few processes.
 
     Args:
         task: Name of the task; default: the method's own, or rules.
