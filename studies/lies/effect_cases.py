@@ -146,7 +146,7 @@ class Case:
     def settings(self) -> Settings:
         """Flat configuration, without seed and run id."""
         setting = SETTINGS[self.task]
-        noise = {"privacy.unit": "client", "privacy.epsilon": 8.0, "privacy.accept-noise": True}
+        noise: Settings = {"privacy.unit": "client", "privacy.epsilon": 8.0, "privacy.accept-noise": True}
         return {
             "task": self.task,
             "method": self.method,

@@ -1,4 +1,4 @@
-"""The no-op ClientApp in fedloom's resident clients, a thread each: `python resident.py HOST:PORT [CA KEY [KEY ...]]`."""
+"""The no-op ClientApp in resident clients, a thread each: `python resident.py HOST:PORT [CA KEY ...]`."""
 
 import sys
 import threading
