@@ -183,7 +183,8 @@ Missing = Annotated[
     list[str] | None,
     typer.Option(
         metavar="VALUE",
-        help="Take this text or number, such as -999, for a missing value; none: no number is one; repeatable.",
+        help="Take this text or number, such as -999, for a missing value; repeatable."
+        " The word `none` takes no number for one, and `text` each cell that is no number or time.",
     ),
 ]
 Encoding = Annotated[

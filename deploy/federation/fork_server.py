@@ -33,6 +33,7 @@ def flower_environment(extra: Mapping[str, str] | None = None) -> dict[str, str]
         **os.environ,
         **dict.fromkeys(quiet, "1"),
         "FLWR_TELEMETRY_ENABLED": "0",
+        "GRPC_VERBOSITY": "ERROR",  # else each failed handshake is a line of the log
         "PATH": os.pathsep.join((programs, os.environ.get("PATH", os.defpath))),
         **(extra or {}),
     }

@@ -120,8 +120,8 @@ RULES = (
         ),
         f"{_SET}; training separates rules from negatives, most of which the filter leaves out. On setup A the frequency of"
         " relations alone reaches .56, more than FedRule; on B it has .14. On B the rate and the rounds decide: at FedRule's"
-        " tuned point it has twice FedGNN's hit rate, at FedGNN's, three times the rate, it is below; under server Adam the"
-        " order is open",
+        " tuned point it has twice FedGNN's hit rate, at FedGNN's, three times the rate, it is below; under"
+        " server Adam the order is open",
     ),
 )
 

@@ -21,7 +21,15 @@ from client.node.failures import NotAdmittedError, Server, ServerAwayError
 from client.node.stream import NodeStream
 from common.door.door_pb2 import AdmitReply, AdmitRequest, ClientFrame, Hello, Notice, ServerFrame
 from common.door.frames import ADMIT, ADMIT_BYTES, PROTOCOL, RENEWAL, SERVE, DoorLimits
-from common.door.identity import Authority, certified_key, issuer_of, newcomers_of, node_certificate, private_pem
+from common.door.identity import (
+    Authority,
+    certified_key,
+    issuer_of,
+    newcomers_of,
+    node_certificate,
+    plain_key,
+    private_pem,
+)
 from common.errors import ConfigError, ConnectError
 from common.node_names import fingerprint, read_names, to_pem
 from deploy.keys import nodes as keys
@@ -356,3 +364,10 @@ def test_the_pause_of_a_barred_key_doubles_up_to_a_limit_and_is_forgotten(monkey
         assert allowance.is_barred
         now = allowance.barred_until
     assert pauses == [10.0, 20.0, 40.0, 80.0, 80.0, 10.0]
+
+
+def test_keys_have_one_form(home: DoorHome) -> None:
+    key = home.make_key("form")
+    assert certified_key(node_certificate(home.ca, key)[1]) == plain_key(to_pem(key.public_key()))
+    assert certified_key(home.ca) != b""
+    assert (certified_key(b"none"), plain_key(b"none")) == (b"", b"")

@@ -17,7 +17,7 @@ import grpc
 import numpy as np
 import psutil
 import pytest
-from flwr.app import ArrayRecord, ConfigRecord, Context, Message, RecordDict
+from flwr.app import ArrayRecord, Context, Message, RecordDict
 
 from client.node.failures import Server
 from common.door.door_pb2 import (
@@ -41,9 +41,9 @@ from common.door.frames import (
     first_bytes,
     further_chunks,
 )
-from common.door.identity import certified_key, issuer_of, newcomers_of, node_certificate, plain_key
+from common.door.identity import issuer_of, newcomers_of, node_certificate
 from common.errors import ConnectError
-from common.node_names import fingerprint, to_pem
+from common.node_names import fingerprint
 from deploy.keys.certificates import make_authority
 from deploy.keys.nodes import make_node_key
 from deploy.superlink import door as door_of_server
@@ -564,27 +564,6 @@ def _echo(message: Message, context: Context) -> Message:
     return Message(message.content, reply_to=message)
 
 
-@pytest.mark.parametrize("megabytes", [0, 3])
-def test_a_reply_that_a_broken_connection_cut_arrives_once(home: DoorHome, megabytes: int) -> None:
-    """The client is cut off while it trains, and again after it has sent the reply: it neither trains nor counts twice."""
-    trained, key = list[int](), home.make_key(f"cut-{megabytes}")
-
-    def train(message: Message, context: Context) -> Message:
-        trained.append(1)
-        door.revoked = {7}  # cuts the stream
-        wait_until(lambda: ("leave", 7) in door.events)
-        door.revoked = set()
-        return Message(RecordDict({"a": ConfigRecord({"b": bytes(megabytes * 10**6)})}), reply_to=message)
-
-    with open_door(home.at) as door:
-        [task] = door.post(RecordDict())
-        client = RunningResident(app_of(train), Server(door.address, home.ca, key))
-        wait_until(lambda: len(door.answers) == 1)
-        assert client.leave() < 2
-        assert client.error is None
-    assert (trained, [answer.task for answer in door.answers]) == ([1], [task])
-
-
 def test_answers_of_fast_clients_do_not_wait_for_slow_ones(
     door: FakeNode, home: DoorHome, connect: Callable[..., Raw]
 ) -> None:
@@ -595,13 +574,6 @@ def test_answers_of_fast_clients_do_not_wait_for_slow_ones(
     fast.send(ClientFrame(reply=Reply(task=tasks[0])))
     wait_until(lambda: [answer.task for answer in door.answers] == [tasks[0]], 1.0)
     assert door.batches == [1]
-
-
-def test_keys_have_one_form(home: DoorHome) -> None:
-    key = home.make_key("form")
-    assert certified_key(node_certificate(home.ca, key)[1]) == plain_key(to_pem(key.public_key()))
-    assert certified_key(home.ca) != b""
-    assert (certified_key(b"none"), plain_key(b"none")) == (b"", b"")
 
 
 def test_answers_that_the_serverapp_missed_are_given_again_and_those_of_former_exchanges_are_dropped(

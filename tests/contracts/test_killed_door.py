@@ -8,7 +8,7 @@ from typing import Any
 
 import grpc
 import pytest
-from flwr.app import Error, Message
+from flwr.app import ConfigRecord, Context, Error, Message, RecordDict
 
 from client.app import respond
 from client.node.failures import Server
@@ -23,10 +23,10 @@ from deploy.superlink.superlink import free_port
 from server.exchange.flower import decode_record
 from server.record.result import Result
 from server.run import run
-from tests.support.doors import FakeNode, open_door
+from tests.support.doors import DoorHome, FakeNode, open_door
 from tests.support.hubs import NodeGrid
 from tests.support.owners import noisy, owners
-from tests.support.residents import RunningResident, wait_until
+from tests.support.residents import RunningResident, app_of, wait_until
 from tests.support.sensors import rounds_of
 from tools.pages import ROOT
 
@@ -149,3 +149,24 @@ def test_a_network_of_a_package_trains_over_the_door(tmp_path: Path, monkeypatch
     result, releases, _ = train(there, model="sage")
     assert (result.model, releases) == ("sage", ROUNDS)
     assert result.model_sha256 == owners(1).run(settings(here, model="sage"), here).model_sha256
+
+
+@pytest.mark.parametrize("megabytes", [0, 3])
+def test_a_reply_that_a_broken_connection_cut_arrives_once(home: DoorHome, megabytes: int) -> None:
+    """The client is cut off while it trains, and again after it has sent the reply: it neither trains nor counts twice."""
+    trained, key = list[int](), home.make_key(f"cut-{megabytes}")
+
+    def train(message: Message, context: Context) -> Message:
+        trained.append(1)
+        door.revoked = {7}  # cuts the stream
+        wait_until(lambda: ("leave", 7) in door.events)
+        door.revoked = set()
+        return Message(RecordDict({"a": ConfigRecord({"b": bytes(megabytes * 10**6)})}), reply_to=message)
+
+    with open_door(home.at) as door:
+        [task] = door.post(RecordDict())
+        client = RunningResident(app_of(train), Server(door.address, home.ca, key))
+        wait_until(lambda: len(door.answers) == 1)
+        assert client.leave() < 2
+        assert client.error is None
+    assert (trained, [answer.task for answer in door.answers]) == ([1], [task])
