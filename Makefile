@@ -11,9 +11,10 @@ COMPILE := $(BIN)/python -m compileall -qq -j 0 .venv/lib || true  # on all core
 
 FLOWER := .flower.log
 LOCKED := torch==2.13.0  # results are measured with it
-NEWEST ?= flwr torch-geometric opacus cryptography  # `NEWEST=flwr==1.40.0` is the other end of the range
+NEWEST ?= flwr torch-geometric opacus cryptography
+OLDEST := flwr==1.40.0 torch-geometric==2.8.0 opacus==1.6.0  # the lower ends of pyproject.toml
 
-.PHONY: demo flower flower-stop test quick newest studies-test studies-smoke check check-form check-types check-rules ratchet docs \
+.PHONY: demo flower flower-stop test quick oldest newest studies-test studies-smoke check check-form check-types check-rules ratchet docs \
   docs-serve links format lock sbom clean
 
 demo: .venv/runtime  ## recommend next items by a whole federation on this machine
@@ -87,6 +88,14 @@ format: .venv/dev
 proto:  ## make the code of the door's frames anew; in CI nothing needs the compiler
 	python3 -m venv .venv/proto && .venv/proto/bin/pip install -q grpcio-tools==1.75.1
 	.venv/proto/bin/python -m grpc_tools.protoc -I. --python_out=. --pyi_out=. common/door/door.proto
+
+oldest: .venv/dev  ## what rests on Flower, PyTorch Geometric and Opacus, with the oldest of them, on top of .venv
+	test -d .venv-oldest || $(PYTHON) -m venv .venv-oldest
+	.venv-oldest/bin/pip install --quiet --disable-pip-version-check --no-deps $(OLDEST)
+	$(BIN)/python -c "import site; print('import site; site.addsitedir(%r)' % site.getsitepackages()[0])" \
+	  > "$$(.venv-oldest/bin/python -c 'import site; print(site.getsitepackages()[0])')/below.pth"
+	OMP_NUM_THREADS=1 .venv-oldest/bin/python -m pytest -q -k "not sigterm" tests/contracts/test_door_exchange.py \
+	  tests/deploy/superlink/test_guarded_superlink.py tests/contracts/test_pyg_layers.py tests/client/privacy/test_dp_sgd.py
 
 newest:  ## `quick` against the newest NEWEST of the registry, caps ignored; not in CI, may fail
 	test -d .venv-newest || $(PYTHON) -m venv .venv-newest
