@@ -55,7 +55,7 @@ def test_the_model_is_almost_that_of_whole_numbers(method: str, encoding: str, s
 def test_a_hub_adds_up_what_its_clients_would_send(
     encoding: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("server.clients.enrolment.NAME", re.compile(".*"))
+    monkeypatch.setattr("server.clients.enrolment.NODE_NAME", re.compile(".*"))
     config = encoded(tmp_path, encoding)
     flat = NodeGrid({node: direct(session) for node, session in with_names(owners(5)).items()})
     single = trained_by(flat, config, tmp_path / "flat")

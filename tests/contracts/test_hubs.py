@@ -36,7 +36,7 @@ def hubs(people: Owners, together: int = 1) -> NodeGrid:
 def run_flat(config: RunConfig, folder: Path, monkeypatch: pytest.MonkeyPatch, people: Owners) -> Result:
     """Run the same clients on nodes of their own, under the same names."""
     with monkeypatch.context() as patch:
-        patch.setattr("server.clients.enrolment.NAME", re.compile(".*"))
+        patch.setattr("server.clients.enrolment.NODE_NAME", re.compile(".*"))
         return run(NodeGrid({node: direct(s) for node, s in with_names(people).items()}), config, folder)
 
 

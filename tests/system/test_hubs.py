@@ -94,7 +94,7 @@ def dealt(folder: Path, hub: str) -> list[tuple[str, str, str]]:
 def run_flat(folder: Path, name: str, sources: list[tuple[str, str, str]], monkeypatch: pytest.MonkeyPatch) -> str:
     """Run the same clients, and the client by itself, on nodes of their own in this process; return the hash of the model."""
     sessions = [_open(folder, *source) for source in [*sources, ("alone", "", "demo:90-100")]]
-    monkeypatch.setattr("server.clients.enrolment.NAME", re.compile(".*"))
+    monkeypatch.setattr("server.clients.enrolment.NODE_NAME", re.compile(".*"))
     config = parse(RunDirectory(folder / "runs", name).config())
     return run(NodeGrid({k: direct(s) for k, s in enumerate(sessions, start=1)}), config, folder / "flat").model_sha256
 

@@ -18,6 +18,8 @@ if __name__ == "__main__":
         servers = [Server(address, ca.read_bytes(), load_private_key(key)) for key in keys]
     stop = threading.Event()
     leave_on_signals(stop)
+    first, *others = servers
     with ThreadPoolExecutor(len(servers)) as threads:
-        for server in servers:
+        for server in others:
             threads.submit(run_resident, app, server, stop=stop, on_event=print)
+        run_resident(app, first, stop=stop, on_event=print)  # signals interrupt the main thread alone
