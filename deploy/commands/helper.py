@@ -20,7 +20,6 @@ def helper(
         Path | None, typer.Option(help="Identify this helper by this private key (see `fedloom keys node`).")
     ] = None,
     name: Annotated[str, typer.Option(help="Set the public name; default: from the key.")] = "",
-    state_dir: Annotated[Path | None, typer.Option(hidden=True, help="Has no effect: a helper stores nothing.")] = None,
     patience: Annotated[
         float, typer.Option(min=0, help="Keep asking for so many seconds while the server has not admitted the key.")
     ] = 600.0,

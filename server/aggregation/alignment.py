@@ -28,8 +28,8 @@ LEVEL = 0.01
 SUSPICION = 0.1
 """Level of the suspicion in one round, by which a client is not named."""
 
-COALITION = 1e-4
-"""Level of a coalition in one round; runs have many rounds."""
+COALITION, LEAST_SHARE = 1e-4, 0.05
+"""Level of a coalition in one round of many, and its least share of the clients: a few may share data."""
 
 MIN_ROUNDS, MIN_CLIENTS = 2, 10
 """Rounds of a client, and clients of a round, from which alignment is judged."""
@@ -110,7 +110,7 @@ def directions(updates: Mapping[str, Callable[[], Arrays]]) -> tuple[list[str], 
 
 
 def find_coalition(rows: Floats32) -> Flags:
-    """Return which clients agree more than honest ones do: two or more, and less than half.
+    """Return which clients, from a twentieth to half of all, agree more than honest ones do.
 
     They are outliers in arctanh of the cosine with the nearest other client, at `COALITION` by Bonferroni. That liars agree
     more than honest clients is of Fung et al. 2020 (FoolsGold, arXiv 1808.04866).
@@ -128,7 +128,7 @@ def find_coalition(rows: Floats32) -> Flags:
         nearest[start : start + BLOCK] = products.max(axis=1)
     nearest = np.arctanh(np.clip(nearest, -1 + TINY, 1 - TINY))
     found = _deviations(nearest) > _limit(count, COALITION)
-    return found & bool(2 <= found.sum() < count / 2)
+    return found & bool(max(2, LEAST_SHARE * count) <= found.sum() < count / 2)
 
 
 def _deviations(values: Floats) -> Floats:

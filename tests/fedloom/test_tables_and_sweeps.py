@@ -71,18 +71,11 @@ class Indexed:
         return self.table.__arrow_c_stream__(requested_schema)
 
 
-class Period(pa.ExtensionType):  # type: ignore[misc]  # pyarrow has no types
-    """Type of pandas' periods in Arrow."""
-
-    def __init__(self) -> None:
-        super().__init__(pa.int64(), "pandas.period")
-
-    def __arrow_ext_serialize__(self) -> bytes:
-        return b""
-
-    @classmethod
-    def __arrow_ext_deserialize__(cls, storage: pa.DataType, serialized: bytes) -> "Period":
-        return cls()
+PERIOD = "pandas.period"
+_INIT = {"__init__": lambda self: pa.ExtensionType.__init__(self, pa.int64(), PERIOD)}
+_BYTES = {"__arrow_ext_serialize__": lambda self: b"", "__arrow_ext_deserialize__": lambda storage, content: Period()}
+Period: Any = type("Period", (pa.ExtensionType,), _INIT | _BYTES)
+"""Type of pandas' periods in Arrow."""
 
 
 def test_times_that_are_an_index_without_a_name_are_a_column_and_row_numbers_are_none() -> None:
@@ -104,7 +97,7 @@ def test_categories_are_text_and_periods_are_no_numbers() -> None:
         stored(pa.table({"time": months})),
     ):
         pass
-    pa.unregister_extension_type("pandas.period")
+    pa.unregister_extension_type(PERIOD)
 
 
 def test_what_is_no_table_is_named() -> None:

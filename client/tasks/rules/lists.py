@@ -41,7 +41,6 @@ UNDOES = (
 CLASHES = (
     *(("toggle", action) for action in ("turn on", "turn off", "open", "close", "lock", "unlock")),
     *(("turn off", action) for action in ("brighten", "dim")),
-    ("turn on", "brighten"),
 )
 """Further actions that no list gives one device at one event."""
 

@@ -123,3 +123,12 @@ def test_honest_clients_are_no_coalition_also_where_many_agree() -> None:
     assert coalition(dict.fromkeys(CLIENTS, updates(0, 0)["c00"])) == set(), "equal data"
     few = {client: updates(0, 0)["c00"] for client in CLIENTS[:9]}
     assert coalition(few) == set()
+
+
+def test_few_clients_with_one_vector_share_data_and_are_no_coalition() -> None:
+    rng = np.random.default_rng(0)
+    rows = rng.standard_normal((60, 200)).astype(np.float32)
+    rows[:2] = rows[0]
+    rows /= np.linalg.norm(rows, axis=1, keepdims=True)
+    assert not find_coalition(rows).any()
+    assert np.flatnonzero(find_coalition(rows[:40])).tolist() == [0, 1]

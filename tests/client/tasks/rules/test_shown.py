@@ -195,7 +195,6 @@ def test_a_home_s_own_rule_widens_the_abilities_of_its_types_there_alone() -> No
         ("toggle", "dim", False),
         ("turn up", "turn down", True),
         ("turn off", "brighten", True),
-        ("turn on", "brighten", True),
         ("heat", "cool", False),
     ],
 )
