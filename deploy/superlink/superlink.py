@@ -154,7 +154,7 @@ def is_healthy(settings: SuperLinkSettings) -> bool:
     """Return True if the SuperLink answers, under its certificate if it has one.
 
     Raises:
-        RunError: The SuperLink's certificate is not valid.
+        RunError: What answers has a certificate that is not valid, or of another server.
     """
     host, port = settings.control_address.rsplit(":", 1)
     connection: http.client.HTTPConnection
@@ -167,7 +167,10 @@ def is_healthy(settings: SuperLinkSettings) -> bool:
         connection.request("GET", "/health")
         return connection.getresponse().status == http.client.OK
     except ssl.SSLCertVerificationError as error:
-        raise RunError(f"the SuperLink's certificate is not valid ({error.verify_message}); create a new one") from None
+        raise RunError(
+            f"{settings.control_address} answers with another server's certificate, or one that is not valid "
+            f"({error.verify_message}); choose another port, or `fedloom keys server --renew`"
+        ) from None
     except (OSError, http.client.HTTPException):
         return False
     finally:
