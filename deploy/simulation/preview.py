@@ -316,7 +316,8 @@ def sentences(preview: Preview) -> Iterator[str]:
     numbers = sum(math.prod(field.shape) for field in values)
     form = "statistics of your data" if config.capabilities.closed_form else "a change of the model"
     plain = [text for name, text in PLAIN.items() if _is_plain(fields, name)]
-    if any(message.kind == "evaluate" for message in preview.messages):
+    measured = [field.name for message in preview.messages if message.kind == "evaluate" for field in message.fields]
+    if any(name.startswith("metrics/") for name in measured):
         plain.append("metrics on your held-out data")
     beside = f", and in plaintext {', '.join(plain)}" if plain else ""
     yield f"What leaves: {form}, {numbers:,} numbers in each of {count(config.rounds, 'round')}{beside}."

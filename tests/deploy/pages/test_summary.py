@@ -78,6 +78,10 @@ def test_a_best_round_on_validation_data_is_labeled() -> None:
     assert "validation data" in out.getvalue()
     assert "(round 21)" in out.getvalue()
     assert "…" not in out.getvalue().partition("time")[0]
+    tested = replace(best, test={**RESULT.metrics, "auc": 0.875})
+    header, auc = summary_lines(replace(RESULT, best=tested), None)[1:3]
+    assert "final  round 21, best on validation data  clients min" in header
+    assert auc.split()[:4] == ["AUC", "↑", "0.980", "0.875"], "that of the model which the verdict judges"
 
 
 def test_without_a_best_round_there_is_no_column_for_one() -> None:
