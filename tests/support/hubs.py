@@ -15,8 +15,7 @@ from common.wire.hubs import Answer, is_from_hub, join_answers, split_answers
 from deploy.simulation.grid import InProcessGrid
 from server.exchange.relays import HostedClient
 from studies.lies.liars import Lie
-from tests.support.owners import Owners
-from tests.support.toys import CATALOGUE, configured
+from tests.support.owners import Owners, quick
 
 HUBS = {"a": [1, 4], "b": [2, 5]}
 """Hub -> its clients by their numbers."""
@@ -59,10 +58,7 @@ def direct(session: Session) -> Node:
 
 def settings(folder: Path, method: str = "fedrule", **options: Scalar) -> RunConfig:
     """Return the configuration of a quick run of five clients; its vocabulary is written to `folder`."""
-    path = folder / "catalogue.json"
-    path.write_text(CATALOGUE.to_json(), "utf-8")
-    quick: dict[str, Scalar] = {"rounds": 3, "federation__wait": 0.1, "federation__min_clients": 5}
-    return configured(method, **{**quick, "catalogue": str(path), **options})
+    return quick(folder, method, **{"rounds": 3, "federation__min_clients": 5, **options})
 
 
 def with_names(people: Owners) -> dict[int, Session]:
