@@ -269,19 +269,21 @@ def _title(result: Result) -> str:
 
 
 def _grid(result: Result) -> list[Sequence[str]]:
-    """Return header and rows, with a column of the best round if there is one; empty without metrics.
+    """Return header and rows, with columns of an earlier best round and of clients if there are any; empty without metrics.
 
     If a round before the last is delivered, its column has the test, as the verdict does.
     """
     best, measures = result.best, brief(result.metrics, result.task)
     if not measures:
         return []
+    best = None if best and best.round == result.rounds_done and not best.split else best
+    of_clients = ("clients min", "median", "max") if any(view.values_of(result, m) for m in measures) else ()
     split = f" on {best.split} data" if best and best.split else ""
     of_best = [f"round {best.round}, best{split}" if best.test else f"best{split} (round {best.round})"] if best else []
-    rows: list[Sequence[str]] = [("metric", "final", *of_best, "clients min", "median", "max")]
+    rows: list[Sequence[str]] = [("metric", "final", *of_best, *of_clients)]
     for m in measures:
         of_round = [(best.test or best.metrics).get(m.key)] if best else []
-        values = (result.metrics[m.key], *of_round, *spread(result, m))
+        values = (result.metrics[m.key], *of_round, *(spread(result, m) if of_clients else ()))
         rows.append((view.with_arrow(m), *(format_value(m, value) for value in values)))
     return rows
 

@@ -85,11 +85,12 @@ def test_a_best_round_on_validation_data_is_labeled() -> None:
 
 
 def test_without_a_best_round_there_is_no_column_for_one() -> None:
-    lines = summary_lines(replace(RESULT, best=None), None)
+    lines = summary_lines(replace(RESULT, best=Best(round=RESULT.rounds_done, metrics=RESULT.metrics)), None)
     assert lines[1:3] == [
         "metric          final  clients min  median    max",
         "AUC ↑           0.980        0.910   0.925  0.940",
     ]
+    assert summary_lines(replace(RESULT, best=None, clients={}), None)[1] == "metric          final", "as in sums"
 
 
 def test_the_number_of_measuring_clients_is_shown() -> None:
