@@ -183,14 +183,14 @@ def _print(events: Iterable[Event], console: Console, advance: Callable[[Event],
             case Start():
                 start = event
                 line = Text(f"{event.method} on {event.task}", "bold")
-                about = f" · model {event.model} · {event.rounds} rounds · seed {event.seed} · run {event.run}"
+                about = f" · model {event.model} · {count(event.rounds, 'round')} · seed {event.seed} · run {event.run}"
                 line.append(about, "not bold dim")
                 line.append(f"\nremark: {first_line(event.remark, 400)}" if event.remark else "", "not bold yellow")
             case RoundEvent():
                 line, done = round_line(event, start), event.round
             case Finish():
                 finish = event
-                outcome = f"{event.status} after {done} rounds"
+                outcome = f"{event.status} after {count(done, 'round')}"
                 reason = first_line(event.reason, 400)
                 if event.status == "completed":
                     line = Text(outcome, "green").append(f" · {reason}" if reason else "", "default")

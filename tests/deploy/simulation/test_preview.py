@@ -212,3 +212,7 @@ def test_it_begins_with_three_sentences_and_details_follow_on_demand(tmp_path: P
     assert "bounded for each client by ε = 8, a reasonable guarantee" in noised[1]
     assert noised[2].endswith("hardly anything of one reply is yours.")
     assert noised[0].endswith(" numbers in each of 30 rounds."), "metrics stay here"
+    solved = run("--task", "rules", "--method", "ridge", "--data", "demo:0-12").splitlines()
+    [leaves] = [line for line in solved if line.startswith("What leaves: statistics of your data, ")]
+    assert "numbers in the first of 3 rounds, and in plaintext your number of records" in leaves
+    assert "loss" not in leaves
