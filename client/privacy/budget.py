@@ -250,7 +250,7 @@ class Budget:
         return reservation
 
     def reserve_in_sums(self, config: RunConfig, run: str, kind: str) -> Reservation:
-        """Reserve the release inside a noised sum of `metrics` of the final model, or of `names` before the first round."""
+        """Reserve a release in a noised sum: `metrics` of the final model, or `names` before round 1."""
         cost = config.metric_cost if kind == "metrics" else config.name_cost
         return self._reserve(config.privacy, Slot(self.run_name(run), 0, kind=kind), cost)
 

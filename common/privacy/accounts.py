@@ -83,7 +83,7 @@ def _root(falling: Callable[[float], float], highest: float) -> float:
 
 
 def _bisect(is_low: Callable[[float], bool], low: float, high: float | None = None) -> tuple[float, float]:
-    """Return the last number of a condition that holds up to it, and the next; without `high` it is looked for from 1 on."""
+    """Return the last number up to which a condition holds, and the next; `high` is found by default."""
     if high is None:
         high = 1.0
         while is_low(high):

@@ -182,7 +182,7 @@ def limit_masked(sizes: str, most: int, columns: int = 1) -> Callable[[Arrays, i
 
 
 def check_sizes(found: Array, expected: Ints) -> None:
-    """Check the sizes of a server's sums: those of the vocabulary, then at most as many items as the last one.
+    """Check the sizes of a server's sums: those of the vocabulary, last a number of items up to its own.
 
     Raises:
         WireError: They are others.

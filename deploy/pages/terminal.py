@@ -269,9 +269,9 @@ def _title(result: Result) -> str:
 
 
 def _grid(result: Result) -> list[Sequence[str]]:
-    """Return header and rows, with columns of an earlier best round and of clients if there are any; empty without metrics.
+    """Return header and rows; empty without metrics.
 
-    If a round before the last is delivered, its column has the test, as the verdict does.
+    Earlier best round and clients have columns if there are any. A delivered round's has the test, as the verdict does.
     """
     best, measures = result.best, brief(result.metrics, result.task)
     if not measures:

@@ -72,8 +72,8 @@ class ClusterAssignment(Assignment):
         losses = {name: [reply.losses[key] for key in keys] for name, reply in replies.items()}
         assigned: Arrays = {name: np.array(j) for name, j in assign_clusters(losses, self.options.assign).items()}
         state, stored = at.state.memory, self.properties if training else ("days",)
-        parts = {key: {n: r.property[key] for n, r in replies.items() if key in r.property} for key in stored}
-        changes: Groups = {"cluster": assigned, **parts}
+        described = {key: {n: r.property[key] for n, r in replies.items() if key in r.property} for key in stored}
+        changes: Groups = {"cluster": assigned, **described}
         if training:  # assignments for an evaluation do not affect later rounds, nor a resumed run
             changes["since"] = dict.fromkeys(assigned, np.array(at.number))
         merged = {key: {**state.get(key, {}), **values} for key, values in changes.items()}
