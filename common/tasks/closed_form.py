@@ -187,11 +187,8 @@ def check_sizes(found: Array, expected: Ints) -> None:
     Raises:
         WireError: They are others.
     """
-    if (
-        found.shape != expected.shape
-        or not np.array_equal(found[:-1], expected[:-1])
-        or not 0 < found[-1] <= expected[-1]
-    ):
+    is_same = found.shape == expected.shape and np.array_equal(found[:-1], expected[:-1])
+    if not is_same or not 0 < found[-1] <= expected[-1]:
         raise WireError("the server's sums are not of this vocabulary")
 
 

@@ -96,8 +96,7 @@ def _agreed(client: str, affected: Sequence["RunDirectory"]) -> bool:
     from common.text import count, printable
     from deploy.cli.output import is_confirmed
 
-    noised = [run.config().get("privacy.unit", "none") != "none" for run in affected]
-    costs = [": noise costs the other clients its ε again" if noise else "" for noise in noised]
-    lines = [f"{run.path.name}{cost}" for run, cost in zip(affected, costs, strict=True)]
+    cost = ": noise costs the other clients its ε again"
+    lines = [r.path.name + cost * (r.config().get("privacy.unit", "none") != "none") for r in affected]
     question = f"delete {count(len(affected), 'run')} with '{printable(client, 80)}' and make them again without it"
     return is_confirmed("forgetting a client", lines, question)

@@ -1,16 +1,13 @@
 """`fedloom runs`, `report` and `export`: stored runs in lists, comparisons, pages and other tools."""
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
 
 from common.errors import ConfigError, FedloomError
 from deploy.cli import options as o
 from deploy.cli.options import list_runs
-
-if TYPE_CHECKING:
-    pass
 
 runs = typer.Typer(
     invoke_without_command=True,

@@ -94,9 +94,8 @@ def _require_round(folder: RunDirectory, number: str) -> None:
     config, run = parse(stored_options(folder)), folder.path.name
     first = config.rounds if config.capabilities.closed_form else max(config.first_rounds, 1)
     if number.isdecimal() and int(number) < first:
-        raise ConfigError(
-            f"run '{run}' has its first model in round {first}, not {number}; continue it with --resume {run}"
-        )
+        remedy = f"; continue it with --resume {run}" if folder.result() is None else ""
+        raise ConfigError(f"run '{run}' has its first model in round {first}, not in round {number}{remedy}")
 
 
 def find_stored_model(task: str, data: str, run: str, state_dir: Path, client: str = "") -> "StoredModel | None":

@@ -91,7 +91,10 @@ def test_rounds_before_the_last_sum_have_no_model(tmp_path: Path) -> None:
     _, folder = train(tmp_path, "ridge")
     assert load_checkpoint(folder).about == "round 3, the last"
     folder.save_model({}, {"round": "1"})
-    with pytest.raises(ConfigError, match="has its first model in round 3, not 1; continue it with --resume toy"):
+    with pytest.raises(ConfigError, match=r"has its first model in round 3, not in round 1$"):
+        load_checkpoint(folder)
+    (folder.path / "result.json").unlink()
+    with pytest.raises(ConfigError, match="not in round 1; continue it with --resume toy"):
         load_checkpoint(folder)
 
 
