@@ -102,7 +102,7 @@ def home_metrics(
     if area is not None:
         result["auc"] = area
     result |= _ranks(logits, train, positives)
-    return result | _hits(logits, positives, _candidates(logits.shape, train, self_pairs, valid))
+    return result | _hits(logits, train, positives, _candidates(logits.shape, train, self_pairs, valid))
 
 
 def shown_metrics(logits: NDArray[np.floating[Any]], shown: Mapping[int, Edges], positives: Edges) -> dict[str, float]:
@@ -141,7 +141,7 @@ def _candidates(shape: tuple[int, ...], train: Edges, self_pairs: bool, valid: M
     return candidates
 
 
-def _hits(logits: Scores, positives: Edges, candidates: Mask) -> dict[str, float]:
+def _hits(logits: Scores, train: Edges, positives: Edges, candidates: Mask) -> dict[str, float]:
     positive = np.zeros(logits.shape, dtype=bool)
     positive[tuple(positives.T)] = True
     rates = hit_rates(logits[candidates], positive[candidates], TOPS, len(positives))
