@@ -124,11 +124,6 @@ def _trust(terms: Contract) -> str:
     return ", or ".join(_TRUSTS[one][terms.unit != "none"] for one in terms.trust) or "nobody"
 
 
-def _is_as_trusting(offered: Contract, agreed: Contract) -> bool:
-    """Return True if the offer relies on agreed parties; helpers protect more than a reply in plaintext."""
-    return {*offered.trust} <= {*agreed.trust} or (agreed.unit == "none" and "local" in agreed.trust)
-
-
 def _limit(number: int | None, noun: str) -> str:
     return f"any number of {noun}s" if number is None else count(number, noun)
 
@@ -145,7 +140,10 @@ TERMS: dict[str, Term] = {
         ),
     ),
     "privacy": Term(_privacy, _is_as_private),
-    "trust": Term(_trust, _is_as_trusting),
+    "trust": Term(
+        _trust,  # helpers protect more than a reply in plaintext
+        lambda of, agreed: {*of.trust} <= {*agreed.trust} or (agreed.unit == "none" and "local" in agreed.trust),
+    ),
     "helpers": Term(
         lambda of: ", ".join(of.helpers) or ("any that the server names" if "helpers" in of.trust else "none"),
         lambda offered, agreed: {*agreed.helpers} <= {*offered.helpers},

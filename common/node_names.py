@@ -10,6 +10,7 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from datetime import UTC, datetime
 from pathlib import Path
+from typing import TypeVar
 
 import tomli_w
 from cryptography.exceptions import UnsupportedAlgorithm
@@ -122,7 +123,23 @@ class NamedKey(BaseModel):
     """Number of clients that the key may speak for; more than 1 for a hub."""
 
 
+Entry = TypeVar("Entry")
+
 _FORM = TypeAdapter(dict[str, NamedKey])
+
+
+def read_entries(path: Path, form: TypeAdapter[dict[str, Entry]]) -> dict[str, Entry]:
+    """Return name -> entry of a TOML file; nothing without the file.
+
+    Raises:
+        ConfigError: The file is damaged.
+    """
+    try:
+        return form.validate_python(tomllib.loads(path.read_text("utf-8")))
+    except FileNotFoundError:
+        return {}
+    except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError, ValidationError) as error:
+        raise ConfigError(f"{path} cannot be read ({str(error).splitlines()[0]}); correct or remove it") from None
 
 
 def read_names(folder: Path) -> dict[str, NamedKey]:
@@ -132,12 +149,7 @@ def read_names(folder: Path) -> dict[str, NamedKey]:
         ConfigError: The file is damaged, a name is invalid or a key has two names.
     """
     path = folder / FILE
-    try:
-        names = _FORM.validate_python(tomllib.loads(path.read_text("utf-8")))
-    except FileNotFoundError:
-        return {}
-    except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError, ValidationError) as error:
-        raise ConfigError(f"{path} cannot be read ({str(error).splitlines()[0]}); correct or remove it") from None
+    names = read_entries(path, _FORM)
     keys = [key.fingerprint for key in names.values()]
     if wrong := next((name for name in names if not NODE_NAME.fullmatch(name)), None):
         raise ConfigError(f"{path} holds the invalid name {wrong[:80]!r}; use letters, digits, '.', '_' and '-'")

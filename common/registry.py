@@ -108,7 +108,8 @@ class Registry(Mapping[str, EntryT], Generic[EntryT]):
     def _plugins(self) -> dict[str, EntryPoint]:
         plugins: dict[str, EntryPoint] = {}
         for point in entry_points(group=self._group):
-            if provider := "fedloom" if point.name in self._built_in else _origin_of(plugins.get(point.name)):
+            if point.name in self._built_in or point.name in plugins:
+                provider = "fedloom" if point.name in self._built_in else _distribution(plugins[point.name])
                 raise ConfigError(
                     f"{self._kind} '{point.name}' is provided by {provider} and by {_distribution(point)}; uninstall one"
                 )
@@ -141,10 +142,6 @@ class Registry(Mapping[str, EntryT], Generic[EntryT]):
 
 def _declared_name(entry: Any) -> str:
     return str(entry.name if hasattr(entry, "name") else entry.spec.name)
-
-
-def _origin_of(point: EntryPoint | None) -> str:
-    return _distribution(point) if point else ""
 
 
 def _distribution(point: EntryPoint) -> str:

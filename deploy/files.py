@@ -20,8 +20,8 @@ def write_file(path: Path, content: bytes, *, mode: int = 0o644, overwrite: bool
     write_atomically(path, content, mode=mode)
 
 
-def read_file(path: Path) -> bytes:
-    """Return the content of a file.
+def read_file(path: Path, what: str = "") -> bytes:
+    """Return the content of a file; an error says what it is.
 
     Raises:
         ConfigError: The file cannot be read.
@@ -29,4 +29,4 @@ def read_file(path: Path) -> bytes:
     try:
         return path.read_bytes()
     except OSError as error:
-        raise ConfigError(f"cannot read {path} ({error.strerror}); check the path") from None
+        raise ConfigError(f"cannot read {what}{path} ({error.strerror}); check the path") from None

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from common.config.keys import respell
 from common.errors import ConfigError
+from common.text import count
 from deploy.federation.runs import find_run
 from server.record.events import RoundEvent
 from server.record.folder import RunDirectory
@@ -44,7 +45,7 @@ class Run:
 
         keys = [m.key for m in headlines(self.metrics.keys() - {"loss"}) if not m.baseline] or list(self.metrics)
         figures = ", ".join(f"{key}={self.metrics[key]:.4g}" for key in keys[:4])
-        return f"<Run {self.id}: {self.result.status}, {self.result.rounds_done} rounds, {figures}>"
+        return f"<Run {self.id}: {self.result.status}, {count(self.result.rounds_done, 'round')}, {figures}>"
 
     @property
     def id(self) -> str:

@@ -5,10 +5,6 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 
-def _read_runs() -> Path:
-    return Path(os.environ.get("FEDLOOM_RUNS") or "runs")
-
-
 def _read_folder(variable: str) -> Path | None:
     return Path(text) if (text := os.environ.get(variable)) else None
 
@@ -17,7 +13,7 @@ def _read_folder(variable: str) -> Path | None:
 class ServerSettings:
     """Values of `FEDLOOM_*` variables, read without pydantic-settings, whose import is slow."""
 
-    runs: Path = field(default_factory=_read_runs)
+    runs: Path = field(default_factory=lambda: Path(os.environ.get("FEDLOOM_RUNS") or "runs"))
     """Folder with one folder per run."""
 
     nodes: Path | None = field(default_factory=lambda: _read_folder("FEDLOOM_NODES"))

@@ -122,7 +122,9 @@ def adapt(session: Session, config: RunConfig, vocabulary: Vocabulary, trained: 
     enrolment, trains = enrolled.enrolment, enrolled.examples > 0
     shared = _closest(session, enrolment, models, statics) if trains and len(models) > 1 else models[0]
     first = config.first_rounds + 1
-    for number in range(first, config.rounds + 1 if trains and _trains_own(config, shared) else first):
+    # clients train a private part or model; one adapted at each evaluation is none
+    trains = trains and config.capabilities.own_model != "adapted" and has_own_parameters(config, shared)
+    for number in range(first, config.rounds + 1 if trains else first):
         session.train(TrainRequest(number, enrolment, shared, statics=statics))
     return session.evaluate(EvaluateRequest(config.rounds, enrolment, shared, "test", statics, final=True)).metrics
 
@@ -132,8 +134,3 @@ def _closest(session: Session, enrolment: str, models: Sequence[Arrays], statics
     sent = {name: a for j, model in enumerate(models) for name, a in add_prefix(str(j), model).items()}
     losses = session.assign(AssignRequest(1, enrolment, sent, "loss", statics=statics)).losses
     return models[int(min(losses, key=lambda key: losses[key]))]
-
-
-def _trains_own(config: RunConfig, model: Arrays) -> bool:
-    """Return True if clients train a private part or model; one adapted at each evaluation is none."""
-    return config.capabilities.own_model != "adapted" and has_own_parameters(config, model)

@@ -64,8 +64,8 @@ def describe_reply(entry: RequestEntry, reply: Message, run: "EnrolledRun | None
     if reply.has_error():
         return replace(entry, refused=reply.error.reason or "no reason")
     sent = outline(reply.content)
-    noised = run is not None and _is_noised(entry.asked, run)
-    numbers = _numbers(sent.values, has_noise=run is not None and run.config.privacy.unit != "none")
+    has_noise = run is not None and run.config.privacy.unit != "none"
+    noised, numbers = has_noise and entry.asked in ("train", "assign"), _numbers(sent.values, has_noise)
     return replace(entry, sent_bytes=sent.size, tensors=sent.shapes, clear=numbers, noised=noised)
 
 
@@ -88,10 +88,6 @@ def _names(request: Outline) -> tuple[str, str]:
     except Exception:  # the config of a server may be any text
         return "", ""
     return printable(task, MAX_NAME_LENGTH), printable(method, MAX_NAME_LENGTH)
-
-
-def _is_noised(asked: Asked, run: "EnrolledRun") -> bool:
-    return asked in ("train", "assign") and run.config.privacy.unit != "none"
 
 
 def _numbers(values: dict[str, Any], has_noise: bool) -> dict[str, float]:

@@ -249,13 +249,10 @@ class Budget:
             )
         return reservation
 
-    def reserve_metrics_in_sums(self, config: RunConfig, run: str) -> Reservation:
-        """Reserve the release of the final model's metrics inside a secure sum with noise."""
-        return self._reserve(config.privacy, Slot(self.run_name(run), 0, kind="metrics"), config.metric_cost)
-
-    def reserve_names_in_sums(self, config: RunConfig, run: str) -> Reservation:
-        """Reserve the release of names inside a secure sum with noise, before the run has a vocabulary."""
-        return self._reserve(config.privacy, Slot(self.run_name(run), 0, kind="names"), config.name_cost)
+    def reserve_in_sums(self, config: RunConfig, run: str, kind: str) -> Reservation:
+        """Reserve a release in a noised sum: `metrics` of the final model, or `names` before round 1."""
+        cost = config.metric_cost if kind == "metrics" else config.name_cost
+        return self._reserve(config.privacy, Slot(self.run_name(run), 0, kind=kind), cost)
 
     def _reserve(self, options: PrivacyOptions, slot: Slot, requested: float | None = None) -> Reservation:
         """Reserve the requested cost, by default the run's budget, less a margin for rounding."""

@@ -328,7 +328,7 @@ def upload_names(party: Party, run: NamesRun, releaser: Releaser, store: Store, 
     expected = ExpectedSum(run.run, 0, sums.channel, _roster(run), releaser.min_sum, sums.template, party)
     if noise and not sums.frequent:
         expected = replace(expected, rho=noise.rho, clip=noise.clip, sign="positive")
-    reserve = partial(releaser.budget.reserve_names_in_sums, run.config, run.run)
+    reserve = partial(releaser.budget.reserve_in_sums, run.config, run.run, "names")
 
     def work() -> Update:
         return Update(sums.pack(names_part(run, sums)))
@@ -374,7 +374,7 @@ def upload_metrics(
         clip=metrics.clip,
         sign="positive" if rho else "signed",
     )
-    reserve = partial(releaser.budget.reserve_metrics_in_sums, run.config, run.run)
+    reserve = partial(releaser.budget.reserve_in_sums, run.config, run.run, "metrics")
 
     def values() -> Update:
         reply = measure()

@@ -96,11 +96,6 @@ def _key(request: TrainRequest) -> tuple[int, int, int, int, str]:
     return id(request.model), id(request.shared), request.round, request.shared_round, request.phase
 
 
-def is_one_request(requests: Sequence[TrainRequest]) -> bool:
-    """Return True if all clients get the same request."""
-    return len({_key(request) for request in requests}) == 1
-
-
 def _find_together(
     memories: Sequence[ClientMemory], requests: Sequence[TrainRequest], touched: OwnRows | None
 ) -> tuple[ClientMemory | None, OwnRows | None]:
@@ -108,7 +103,7 @@ def _find_together(
 
     `touched` are the rows that the clients touch, if their tables may be short; a stored state may have further ones.
     """
-    if not is_one_request(requests):
+    if len({_key(request) for request in requests}) != 1:
         return None, None
     if touched and not any(memory.groups for memory in memories):
         return ClientMemory(), touched

@@ -139,10 +139,6 @@ def _method_class(name: str) -> type[Options] | None:
     return METHODS[name].options if name in METHODS else None
 
 
-def _task_class(name: str) -> type[Options] | None:
-    return TASKS[name].options if name in TASKS else None
-
-
 def _read_chosen(sections: Any, name: str, class_of: Callable[[str], type[Options] | None]) -> Options:
     """Validate every section that has a class; return the section `name`, or its defaults if absent."""
     if not isinstance(sections, Mapping):
@@ -159,7 +155,8 @@ def _add_validation_share(tree: Mapping[str, Any]) -> Mapping[str, Any]:
     section = tasks.get(task, {}) if isinstance(tasks, Mapping) else None
     if not isinstance(section, Mapping) or {"validation-share", "validation_share"} & section.keys():
         return tree
-    if task not in TASKS or not (_needs_rewards(tree) or _stops_early(tree) or tree.get("first")):
+    stops_early = _value_of(tree.get("federation"), "stop", 0)
+    if task not in TASKS or not (_needs_rewards(tree) or stops_early or tree.get("first")):
         return tree
     return {**tree, "tasks": {**tasks, task: {**section, "validation-share": TASKS[task].planner_validation_share}}}
 
@@ -194,10 +191,6 @@ def _choose_accounting(tree: Mapping[str, Any]) -> Mapping[str, Any]:
 def _value_of(section: Any, name: str, default: Any) -> Any:
     """Return an option of a raw or a validated section."""
     return section.get(name, default) if isinstance(section, Mapping) else getattr(section, name, default)
-
-
-def _stops_early(tree: Mapping[str, Any]) -> bool:
-    return bool(_value_of(tree.get("federation"), "stop", 0))
 
 
 def _needs_rewards(tree: Mapping[str, Any]) -> bool:
@@ -419,7 +412,7 @@ class RunConfig(Options):
             return value
         name, sections = info.data.get(chooser, first), value if chooser in info.data else {}
         if chooser == "task":
-            return _read_chosen(sections, name, _task_class)
+            return _read_chosen(sections, name, lambda task: TASKS[task].options if task in TASKS else None)
         if chooser == "first":
             return _read_chosen(sections, name, _method_class) if name else None
         planner = read_planner_options(sections, name)

@@ -121,11 +121,7 @@ def combine(columns: dict[str, Tensor], expression: Linear) -> Tensor:
     for name, _ in expression.terms:
         if name not in columns:
             raise DataError(f"the traces lack the variable '{name}'; they have: {', '.join(columns)}")
-    return reduce(torch.add, (_scaled(columns[name], factor) for name, factor in expression.terms))
-
-
-def _scaled(values: Tensor, factor: float) -> Tensor:
-    return values if factor == 1 else values * factor
+    return reduce(torch.add, (columns[n] if factor == 1 else columns[n] * factor for n, factor in expression.terms))
 
 
 def sliding_minimum(values: Tensor, width: int) -> Tensor:

@@ -79,13 +79,21 @@ def _rho_at(x: float, delta: float) -> float:
 
 def _root(falling: Callable[[float], float], highest: float) -> float:
     """Return where a falling function of x in (0, highest] crosses 0, by bisection of ln x."""
-    low, high = math.log(1e-12), math.log(highest)
+    return math.exp(_bisect(lambda middle: falling(math.exp(middle)) > 0, math.log(1e-12), math.log(highest))[0])
+
+
+def _bisect(is_low: Callable[[float], bool], low: float, high: float | None = None) -> tuple[float, float]:
+    """Return the last number up to which a condition holds, and the next; `high` is found by default."""
+    if high is None:
+        high = 1.0
+        while is_low(high):
+            low, high = high, 2 * high
     for _ in range(_STEPS):
         middle = (low + high) / 2
         if not low < middle < high:
             break
-        low, high = (middle, high) if falling(math.exp(middle)) > 0 else (low, middle)
-    return math.exp(low)
+        low, high = (middle, high) if is_low(middle) else (low, middle)
+    return low, high
 
 
 @functools.lru_cache(maxsize=1024)
@@ -101,15 +109,7 @@ def gdp_of(epsilon: float, delta: float, rate: float = 0.0) -> float:
     def fits(cost: float) -> bool:
         return _delta_of(math.sqrt(2 * cost), epsilon) + rate * cost <= delta
 
-    low, high = 0.0, 1.0
-    while fits(high):
-        low, high = high, 2 * high
-    for _ in range(_STEPS):
-        middle = (low + high) / 2
-        if not low < middle < high:
-            break
-        low, high = (middle, high) if fits(middle) else (low, middle)
-    return low * (1 - _ROUNDING)
+    return _bisect(fits, 0.0)[0] * (1 - _ROUNDING)
 
 
 @functools.lru_cache(maxsize=1024)
@@ -118,15 +118,7 @@ def epsilon_of_gdp(cost: float, delta: float) -> float:
     mu = math.sqrt(2 * cost / (1 - _ROUNDING))
     if mu == 0 or _delta_of(mu, 0.0) <= delta:
         return 0.0
-    low, high = 0.0, 1.0
-    while _delta_of(mu, high) > delta:
-        low, high = high, 2 * high
-    for _ in range(_STEPS):
-        middle = (low + high) / 2
-        if not low < middle < high:
-            break
-        low, high = (middle, high) if _delta_of(mu, middle) > delta else (low, middle)
-    return high
+    return _bisect(lambda epsilon: _delta_of(mu, epsilon) > delta, 0.0)[1]
 
 
 _ROUNDING = 1e-8

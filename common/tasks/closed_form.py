@@ -7,7 +7,8 @@ from typing import Any, Generic, Literal, TypeVar
 import numpy as np
 from numpy.typing import DTypeLike
 
-from common.arrays import Arrays, Floats, Ints
+from common.arrays import Array, Arrays, Floats, Ints
+from common.errors import DataError, WireError
 from common.privacy.vectors import Sign
 from common.tasks.vocabulary import Vocabulary
 from common.wire.sparse_rows import named_rows
@@ -162,9 +163,44 @@ AnyClosedForm = ClosedForm[Any]
 """Closed form of any vocabulary."""
 
 
-def limit_pairs(most: int, columns: int, further: int) -> int:
-    """Return the number of items whose pairs, with further columns, take the room of those of `most`."""
-    return int(most * (columns / (columns + further)) ** 0.5)
+def first_size(sizes: str) -> Callable[[Arrays], tuple[int, ...]]:
+    """Return `RowNames.lists` for one list, whose length is the first of these sizes."""
+    return lambda solved: (int(solved[sizes][0]),)
+
+
+def limit_masked(sizes: str, most: int, columns: int = 1) -> Callable[[Arrays, int], Arrays]:
+    """Return `ClosedForm.limit_masked` for sizes that end with the largest number of items.
+
+    The pairs of `most` items with so many columns fit a secure sum; those of fewer items fit with further columns.
+    """
+
+    def limit(started: Arrays, further: int) -> Arrays:
+        fewer = int(most * (columns / (columns + further)) ** 0.5)
+        return {**started, sizes: np.minimum(started[sizes], [*started[sizes][:-1], fewer])}
+
+    return limit
+
+
+def check_sizes(found: Array, expected: Ints) -> None:
+    """Check the sizes of a server's sums: those of the vocabulary, last a number of items up to its own.
+
+    Raises:
+        WireError: They are others.
+    """
+    is_same = found.shape == expected.shape and np.array_equal(found[:-1], expected[:-1])
+    if not is_same or not 0 < found[-1] <= expected[-1]:
+        raise WireError("the server's sums are not of this vocabulary")
+
+
+def check_ids(ids: Array, most: int, count: int, what: str) -> None:
+    """Check ids that a server has chosen: ascending, at most `most`, each below `count`.
+
+    Raises:
+        WireError: They are not.
+    """
+    is_list = ids.dtype == np.int64 and ids.ndim == 1 and len(ids) <= most
+    if not is_list or (np.diff(ids) <= 0).any() or (ids < 0).any() or (ids >= count).any():
+        raise WireError(f"the server's {what} are out of order, or not of this vocabulary")
 
 
 def widen(template: Arrays) -> Arrays:
@@ -205,6 +241,19 @@ def choose_most(counts: Floats, most: int) -> Ints:
     if len(chosen) > most:
         chosen = np.sort(chosen[np.argsort(-counts[chosen], kind="stable")[:most]])
     return np.asarray(chosen, np.int64)
+
+
+def choose_used(counts: Floats, most: int, unit: str, record: str) -> Ints:
+    """Return what `choose_most` does.
+
+    Raises:
+        DataError: There is no count, since no unit has a record.
+    """
+    if not len(chosen := choose_most(counts, most)):
+        raise DataError(
+            f"no {unit} of this run has a {record}, so there is nothing to solve; add {unit}s with {record}s"
+        )
+    return chosen
 
 
 def pairs_of(positions: Ints) -> Ints:

@@ -188,7 +188,9 @@ class NameSum:
             return {SLOTS: slots, VALUES: np.ones((len(slots), 1))}
         values: Residues = np.zeros((len(slots), WIDTH), np.uint64)
         if placed:
-            factors = _random_residues(len(placed)) if self.noise else np.ones((len(placed), 1), np.uint64)
+            factors: Residues = np.ones((len(placed), 1), np.uint64)
+            if self.noise:  # uniform mod 2⁵², of the operating system's entropy
+                factors = (np.frombuffer(secrets.token_bytes(8 * len(placed)), "<u8") & _MASK)[:, None]
             numbers = factors * np.array([self._numbers(name) for name in placed])
             np.add.at(values, index, np.repeat(numbers, self.hashes, axis=0))
         return {SLOTS: slots, VALUES: (values & _MASK).astype(np.float64)}
@@ -302,8 +304,3 @@ def admissible(run: str, names: Iterable[str], most: int) -> list[str]:
 def _digest(run: str, name: str) -> bytes:
     """Return 64 bytes: one word for each hash, and a further one at the end."""
     return hashlib.sha512(f"{run}\0{name}".encode()).digest()
-
-
-def _random_residues(count: int) -> Residues:
-    """Return uniformly random numbers mod 2⁵², of the operating system's entropy; (count, 1)."""
-    return (np.frombuffer(secrets.token_bytes(8 * count), "<u8") & _MASK)[:, None]

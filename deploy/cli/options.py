@@ -47,11 +47,6 @@ def list_keys() -> list[str]:
     return list(option_keys())
 
 
-def list_assignments() -> list[str]:
-    """Return the beginnings of assignments: every key with `=`."""
-    return [f"{key}=" for key in list_keys()]
-
-
 Runs = Annotated[
     list[str] | None,
     typer.Argument(autocompletion=list_runs, help="Runs, by name or folder; default: the newest."),
@@ -127,7 +122,7 @@ Sets = Annotated[
     typer.Option(
         "--set",
         metavar="KEY=VALUE",
-        autocompletion=list_assignments,
+        autocompletion=lambda: [f"{key}=" for key in list_keys()],
         help="Set any option of `fedloom config --list`, such as algorithm.fedrule.lam=0.5; repeatable.",
     ),
 ]

@@ -2,7 +2,7 @@
 
 import json
 import sys
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 from rich.console import Console
@@ -11,7 +11,7 @@ from rich.table import Table
 from rich.text import Text
 
 from common import errors
-from common.errors import FedloomError, RunError
+from common.errors import ConfigError, FedloomError, RunError
 
 console, out = Console(stderr=True), Console()
 """stderr for progress and notes, stdout for results."""
@@ -25,6 +25,20 @@ def note(line: str) -> None:
 def say(line: str) -> None:
     """Print a line of text on stdout without markup."""
     out.print(line, soft_wrap=True, markup=False, highlight=False)
+
+
+def is_confirmed(what: str, lines: Iterable[str], question: str) -> bool:
+    """Print lines, ask a question and return True for yes.
+
+    Raises:
+        ConfigError: Nobody can answer, as `what` needs.
+    """
+    if not sys.stdin.isatty():
+        raise ConfigError(f"{what} needs a confirmation; set --yes")
+    for line in lines:
+        note(f"  {line}")
+    note(f"{question}? [y/N]")
+    return input().strip().lower() in ("y", "yes")
 
 
 def aligned(rows: Sequence[Sequence[str]], justify: Callable[[str, int], str] = str.ljust) -> Iterator[str]:

@@ -97,7 +97,7 @@ def explain(
     say(f"{one.key}\n  {one.meaning}\n  type     {_limits(one)}\n  default  {as_toml(one.default)}")
     if one.of_methods:
         say(f"           {defaults_of_methods(one)}")
-    say(f"  set by   {_option(one)}")
+    say(f"  set by   {NAMED.get(one.key, f'--set {one.key}={as_toml(one.default)}')}")
 
 
 @config.command()
@@ -146,10 +146,6 @@ def _is_below(key: str, section: str) -> bool:
 
 def _limits(one: "OptionReference") -> str:
     return ", ".join(filter(None, (one.type, one.bounds)))
-
-
-def _option(one: "OptionReference") -> str:
-    return NAMED.get(one.key, f"--set {one.key}={as_toml(one.default)}")
 
 
 def _as_json(one: "OptionReference") -> dict[str, object]:

@@ -1,6 +1,5 @@
 """`fedloom forget`: a client is forgotten, and its runs are made again without it."""
 
-import sys
 from collections.abc import Sequence
 from dataclasses import asdict
 from pathlib import Path
@@ -8,7 +7,6 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from common.errors import ConfigError
 from deploy.cli import options as o
 
 if TYPE_CHECKING:
@@ -94,18 +92,11 @@ def _list(*, json: bool) -> None:
 
 
 def _agreed(client: str, affected: Sequence["RunDirectory"]) -> bool:
-    """Ask whether to forget the client.
-
-    Raises:
-        ConfigError: Nobody can answer.
-    """
+    """Ask whether to forget the client."""
     from common.text import count, printable
-    from deploy.cli.output import note
+    from deploy.cli.output import is_confirmed
 
-    if not sys.stdin.isatty():
-        raise ConfigError("forgetting a client needs a confirmation; set --yes")
-    for run in affected:
-        costs = run.config().get("privacy.unit", "none") != "none"
-        note(f"  {run.path.name}{': noise costs the other clients its ε again' if costs else ''}")
-    note(f"delete {count(len(affected), 'run')} with '{printable(client, 80)}' and make them again without it? [y/N]")
-    return input().strip().lower() in ("y", "yes")
+    cost = ": noise costs the other clients its ε again"
+    lines = [r.path.name + cost * (r.config().get("privacy.unit", "none") != "none") for r in affected]
+    question = f"delete {count(len(affected), 'run')} with '{printable(client, 80)}' and make them again without it"
+    return is_confirmed("forgetting a client", lines, question)

@@ -1,17 +1,13 @@
 """`fedloom runs`, `report` and `export`: stored runs in lists, comparisons, pages and other tools."""
 
-import sys
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
 
 from common.errors import ConfigError, FedloomError
 from deploy.cli import options as o
 from deploy.cli.options import list_runs
-
-if TYPE_CHECKING:
-    from server.record.folder import RunDirectory
 
 runs = typer.Typer(
     invoke_without_command=True,
@@ -113,7 +109,8 @@ def rm(
     Moves their folders to .trash in the folder of runs. A run in use is never removed. Privacy ledgers and the state of clients
     stay: what was released stays released.
     """
-    from deploy.cli.output import print_object, say
+    from common.text import count
+    from deploy.cli.output import is_confirmed, print_object, say
     from deploy.federation.runs import find_removable, read_age, remove, runs_folder, select_older, stored_runs
 
     root = runs_folder()
@@ -121,7 +118,8 @@ def rm(
         raise ConfigError("no run is named; give names, or --older-than AGE")
     chosen = [find_removable(root, name) for name in dict.fromkeys(names or [])] if names else stored_runs(root)
     chosen = select_older(chosen, read_age(older_than)) if older_than else chosen
-    if chosen and not yes and not _agreed(chosen, now=now):
+    question = f"{'delete' if now else 'move to .trash:'} {count(len(chosen), 'run')}"
+    if chosen and not yes and not is_confirmed("removing runs", [run.path.name for run in chosen], question):
         chosen = []
     paths = [str(path) for path in remove(chosen, root, now=now)]
     if json:
@@ -133,23 +131,6 @@ def rm(
         say(f"deleted {run.path.name}" if now else f"moved {run.path.name} to {path}")
     if not chosen:
         say("nothing was removed")
-
-
-def _agreed(chosen: list["RunDirectory"], *, now: bool) -> bool:
-    """Ask whether to remove the runs.
-
-    Raises:
-        ConfigError: Nobody can answer.
-    """
-    from common.text import count
-    from deploy.cli.output import note
-
-    if not sys.stdin.isatty():
-        raise ConfigError("removing runs needs a confirmation; set --yes")
-    for run in chosen:
-        note(f"  {run.path.name}")
-    note(f"{'delete' if now else 'move to .trash:'} {count(len(chosen), 'run')}? [y/N]")
-    return input().strip().lower() in ("y", "yes")
 
 
 def report(

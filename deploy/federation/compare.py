@@ -19,7 +19,6 @@ from client.training.comparison import (
     to_paired,
     values,
 )
-from common.arrays import Arrays
 from common.config.parse import configure_alone
 from common.config.run import RunConfig
 from common.errors import FedloomError
@@ -58,12 +57,11 @@ def with_local_metrics(result: Result, measured: Mapping[str, Measured]) -> Resu
 
 def pool_measured(task: str, measured: Mapping[str, Measured]) -> Evaluation:
     """Return the means over clients, as the server forms them."""
-    replies = {name: EvaluateReply(0, one.metrics, one.weights, _paired(task, one)) for name, one in measured.items()}
+    replies: dict[str, EvaluateReply] = {}
+    for name, one in measured.items():
+        rivals = {rival: values(of_rival) for rival, of_rival in one.rivals.items()}
+        replies[name] = EvaluateReply(0, one.metrics, one.weights, to_paired(task, values(one.units), rivals, one.uses))
     return summarize(replies)
-
-
-def _paired(task: str, one: Measured) -> Arrays:
-    return to_paired(task, values(one.units), {name: values(rival) for name, rival in one.rivals.items()}, one.uses)
 
 
 def pair_clients(task: str, measured: Mapping[str, Measured], alone: Mapping[str, Measured]) -> dict[str, PairedSums]:
@@ -88,7 +86,8 @@ def with_alone(
 
     Clients without held-out data are left out. The others train stacked, each for as many steps as the run took.
     """
-    verdict, numbers = result.verdict, [k for k in range(len(partitions)) if is_compared(measured, k)]
+    verdict = result.verdict
+    numbers = [k for k in range(len(partitions)) if has_units(measured.get(f"client-{k}", Measured()))]
     if verdict is None or verdict.alone is not None or result.status != "completed" or not numbers:
         return result
     drawn = draw_clients(numbers, config.seed)
@@ -115,11 +114,6 @@ def with_alone(
         return result
     note = f"; alone: {of_all.removesuffix(',')}" if of_all else ""
     return replace(result, verdict=compare_alone(verdict, result.task, result.best, value, sums, note))
-
-
-def is_compared(measured: Mapping[str, Measured], number: int) -> bool:
-    """Return True if that client has measured a unit with held-out data."""
-    return has_units(measured.get(f"client-{number}", Measured()))
 
 
 def draw_clients(numbers: Sequence[int], seed: int) -> list[int]:

@@ -2,7 +2,6 @@
 
 import hashlib
 import secrets
-import tomllib
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -12,7 +11,7 @@ import tomli_w
 from cryptography.exceptions import UnsupportedAlgorithm
 from cryptography.hazmat.primitives import serialization
 from cryptography.hazmat.primitives.asymmetric import ec
-from pydantic import AwareDatetime, BaseModel, ConfigDict, TypeAdapter, ValidationError
+from pydantic import AwareDatetime, BaseModel, ConfigDict, TypeAdapter
 
 from common.errors import ConfigError
 from common.node_names import (
@@ -28,10 +27,11 @@ from common.node_names import (
     from_word,
     locked,
     openssh_line,
+    read_entries,
     read_names,
     write_names,
 )
-from deploy.files import write_file
+from deploy.files import read_file, write_file
 from server.clients.ledger_heads import read_heads, write_heads
 
 
@@ -62,7 +62,7 @@ def load_private_key(path: Path) -> ec.EllipticCurvePrivateKey:
         ConfigError: The file is missing or is not an elliptic-curve private key.
     """
     try:
-        key = serialization.load_ssh_private_key(_read(path), password=None)
+        key = serialization.load_ssh_private_key(read_file(path, "key file "), password=None)
     except (ValueError, TypeError, UnsupportedAlgorithm):
         raise ConfigError(f"{path} is not a private key in OpenSSH format without password; create a new key") from None
     if not isinstance(key, ec.EllipticCurvePrivateKey):
@@ -76,7 +76,7 @@ def load_public_key(path: Path) -> ec.EllipticCurvePublicKey:
     Raises:
         ConfigError: The file is missing or is not an elliptic-curve public key.
     """
-    return parse_public_key(_read(path), str(path))
+    return parse_public_key(read_file(path, "key file "), str(path))
 
 
 def parse_public_key(line: bytes, origin: str) -> ec.EllipticCurvePublicKey:
@@ -92,13 +92,6 @@ def parse_public_key(line: bytes, origin: str) -> ec.EllipticCurvePublicKey:
     if not isinstance(key, ec.EllipticCurvePublicKey):
         raise ConfigError(f"{origin} is not an elliptic-curve key (ecdsa-sha2-nistp384); create a new key")
     return key
-
-
-def _read(path: Path) -> bytes:
-    try:
-        return path.read_bytes()
-    except OSError as error:
-        raise ConfigError(f"cannot read key file {path} ({error.strerror}); check the path") from None
 
 
 class KeyRefusedError(ConfigError):
@@ -256,13 +249,7 @@ def _digest(token: str) -> str:
 
 
 def _read_tokens(nodes: Path) -> dict[str, Token]:
-    path = nodes / TOKENS
-    try:
-        return _TOKENS.validate_python(tomllib.loads(path.read_text("utf-8")))
-    except FileNotFoundError:
-        return {}
-    except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError, ValidationError) as error:
-        raise ConfigError(f"{path} cannot be read ({str(error).splitlines()[0]}); correct or remove it") from None
+    return read_entries(nodes / TOKENS, _TOKENS)
 
 
 def _write_tokens(nodes: Path, tokens: dict[str, Token]) -> None:

@@ -2,6 +2,7 @@
 
 import json
 import math
+import re
 import time
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -151,11 +152,13 @@ def _absences(event: RoundEvent) -> str:
         printable(name, 80) + (f" gone since round {first}" if first < event.round else ": no answer")
         for name, first in since.items()
     ]
-    alike: dict[str, list[str]] = {}
+    alike: dict[str, dict[str, str]] = {}  # by reasons but for their numbers
     for name, reason in [*event.refused.items(), *event.shortened.items()]:
         short = "revoked" if REVOKED in reason else first_line(reason)  # the line of its refusal has the rest
-        alike.setdefault(short, []).append(printable(name, 80))
-    lost += [f"{few(names)}: {short}" for short, names in alike.items()]
+        alike.setdefault(re.sub(r"\d[\d.,e+-]*", "", short), {})[printable(name, 80)] = short
+    for names in alike.values():
+        first, *others = names.values()
+        lost.append(f"{few([*names])}: {first}{', and the like' if {*others} - {first} else ''}")
     further = f"; and {len(lost) - MAX_NAMES} more" if len(lost) > MAX_NAMES else ""
     return f" ({'; '.join(lost[:MAX_NAMES])}{further})" if lost else ""
 
@@ -180,14 +183,14 @@ def _print(events: Iterable[Event], console: Console, advance: Callable[[Event],
             case Start():
                 start = event
                 line = Text(f"{event.method} on {event.task}", "bold")
-                about = f" · model {event.model} · {event.rounds} rounds · seed {event.seed} · run {event.run}"
+                about = f" · model {event.model} · {count(event.rounds, 'round')} · seed {event.seed} · run {event.run}"
                 line.append(about, "not bold dim")
                 line.append(f"\nremark: {first_line(event.remark, 400)}" if event.remark else "", "not bold yellow")
             case RoundEvent():
                 line, done = round_line(event, start), event.round
             case Finish():
                 finish = event
-                outcome = f"{event.status} after {done} rounds"
+                outcome = f"{event.status} after {count(done, 'round')}"
                 reason = first_line(event.reason, 400)
                 if event.status == "completed":
                     line = Text(outcome, "green").append(f" · {reason}" if reason else "", "default")
@@ -266,15 +269,21 @@ def _title(result: Result) -> str:
 
 
 def _grid(result: Result) -> list[Sequence[str]]:
-    """Return header and rows, with a column of the best round if there is one; empty without metrics."""
+    """Return header and rows; empty without metrics.
+
+    Earlier best round and clients have columns if there are any. A delivered round's has the test, as the verdict does.
+    """
     best, measures = result.best, brief(result.metrics, result.task)
     if not measures:
         return []
+    best = None if best and best.round == result.rounds_done and not best.split else best
+    of_clients = ("clients min", "median", "max") if any(view.values_of(result, m) for m in measures) else ()
     split = f" on {best.split} data" if best and best.split else ""
-    of_best = [f"best{split} (round {best.round})"] if best else []
-    rows: list[Sequence[str]] = [("metric", "final", *of_best, "clients min", "median", "max")]
+    of_best = [f"round {best.round}, best{split}" if best.test else f"best{split} (round {best.round})"] if best else []
+    rows: list[Sequence[str]] = [("metric", "final", *of_best, *of_clients)]
     for m in measures:
-        values = (result.metrics[m.key], *([best.metrics.get(m.key)] if best else []), *spread(result, m))
+        of_round = [(best.test or best.metrics).get(m.key)] if best else []
+        values = (result.metrics[m.key], *of_round, *(spread(result, m) if of_clients else ()))
         rows.append((view.with_arrow(m), *(format_value(m, value) for value in values)))
     return rows
 
@@ -387,9 +396,10 @@ def print_comparison(folders: Sequence[Path]) -> None:
     for other in others:
         pairs = view.pairs(measures, first, other)
         if pairs:
-            say(f"{other.run} minus {first.run}, {count(max(p.clients for p in pairs.values()), 'client')} in both:")
+            clients = count(max(p.clients for p in pairs.values()), "client")
+            say(f"{other.run} minus {first.run}, {clients} in both, ± two standard errors:")
         for m, p in pairs.items():
-            se = f" ± {p.se:.{m.digits}f}" if math.isfinite(p.se) else ""
+            se = f" ± {2 * p.se:.{m.digits}f}" if math.isfinite(p.se) else ""
             say(f"  {m.label} {p.mean:+.{m.digits}f}{se}{'' if p.is_clear else ' (no clear difference)'}")
 
 

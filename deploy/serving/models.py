@@ -44,7 +44,7 @@ def load_checkpoint(folder: RunDirectory, checkpoint: str = "") -> Checkpointed:
         checkpoint: `best`, `final` or the number of a round; empty for `best` if the run has such a model, else `final`.
 
     Raises:
-        ConfigError: The run has no such checkpoint.
+        ConfigError: The run has no such checkpoint, or has no model in that round yet.
         StateError: The model is missing or damaged.
     """
     require_remade(folder)
@@ -59,13 +59,15 @@ def load_checkpoint(folder: RunDirectory, checkpoint: str = "") -> Checkpointed:
         return Checkpointed(model, f"round {about.get('round', '?')}, the best on validation data", is_default=True)
     if checkpoint in ("", "final"):
         model, about = folder.load_model()
-        return Checkpointed(model, f"round {about.get('round', '?')}, the last", is_default=not has_best)
+        _require_round(folder, number := about.get("round", "?"))
+        return Checkpointed(model, f"round {number}, the last", is_default=not has_best)
     rounds = folder.checkpoints.rounds()
     if not checkpoint.isdecimal() or int(checkpoint) not in rounds:
         stored = ", ".join(map(str, rounds)) or "none"
         raise ConfigError(
             f"--checkpoint {checkpoint}: run '{folder.path.name}' stores the rounds {stored}; use one of them, best or final"
         )
+    _require_round(folder, checkpoint)
     groups = folder.checkpoints.load(int(checkpoint)).groups
     model = {**groups["model"], **groups.get("statics", {})}
     return Checkpointed(model, f"round {checkpoint}", is_default=False)
@@ -81,6 +83,19 @@ def require_remade(folder: RunDirectory) -> None:
     if (folder.path / FORGOTTEN_FILE).exists() and folder.result() is None:
         how = f"fedloom {origin.command if origin else 'serve'} --resume {run}"
         raise ConfigError(f"run '{run}' has no model yet, since a client is forgotten; make it again with {how}")
+
+
+def _require_round(folder: RunDirectory, number: str) -> None:
+    """Check that a run has a model in a round: what follows from all sums, or was trained.
+
+    Raises:
+        ConfigError: It has none yet.
+    """
+    config, run = parse(stored_options(folder)), folder.path.name
+    first = config.rounds if config.capabilities.closed_form else max(config.first_rounds, 1)
+    if number.isdecimal() and int(number) < first:
+        remedy = f"; continue it with --resume {run}" if folder.result() is None else ""
+        raise ConfigError(f"run '{run}' has its first model in round {first}, not in round {number}{remedy}")
 
 
 def find_stored_model(task: str, data: str, run: str, state_dir: Path, client: str = "") -> "StoredModel | None":

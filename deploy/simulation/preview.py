@@ -314,12 +314,15 @@ def sentences(preview: Preview) -> Iterator[str]:
     fields = [field for message in preview.messages if message.kind == "train" for field in message.fields]
     values = [field for field in fields if field.shape and field.norm_after is not None]
     numbers = sum(math.prod(field.shape) for field in values)
-    form = "statistics of your data" if config.capabilities.closed_form else "a change of the model"
-    plain = [text for name, text in PLAIN.items() if _is_plain(fields, name)]
-    if any(message.kind == "evaluate" for message in preview.messages):
+    is_solved, rounds = config.capabilities.closed_form, count(config.rounds, "round")
+    form = "statistics of your data" if is_solved else "a change of the model"
+    each = "the first" if is_solved and config.rounds > 1 else "each"  # of the sums, each has a size of its own
+    plain = [text for name, text in PLAIN.items() if _is_plain(fields, name) and not (is_solved and name == "loss")]
+    measured = [field.name for message in preview.messages if message.kind == "evaluate" for field in message.fields]
+    if any(name.startswith("metrics/") for name in measured):
         plain.append("metrics on your held-out data")
     beside = f", and in plaintext {', '.join(plain)}" if plain else ""
-    yield f"What leaves: {form}, {numbers:,} numbers in each of {count(config.rounds, 'round')}{beside}."
+    yield f"What leaves: {form}, {numbers:,} numbers in {each} of {rounds}{beside}."
     options = noise_options(config)
     if options is None:
         yield "What it may reveal: these values are exact, so who sees them may find out what your data hold."

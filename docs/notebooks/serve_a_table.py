@@ -70,6 +70,7 @@ for one in federation.predict(table, user="reader-007", top=3):
 # The ONNX file holds the model and its privacy statement, and no ratings. `fedloom serve-model` answers on this machine.
 
 # %%
+Path("model.onnx").unlink(missing_ok=True)  # of an earlier pass
 run.export_onnx("model.onnx")
 command = [Path(sys.executable).with_name("fedloom"), "serve-model", "model.onnx", "--port", "0"]
 server = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)

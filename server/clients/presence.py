@@ -131,7 +131,9 @@ class Presence:
         states: dict[str, ClientState] = {}
         for name, node in (self._nodes | enrolled).items():
             states[name] = "missing" if node not in present else "late" if name in silent else "online"
-        return states | {name: state_of_refusal(why) for name, why in refused.items()}
+        for name, why in refused.items():
+            states[name] = "paused" if PAUSED in why else "revoked" if REVOKED in why else "refused"
+        return states
 
     def _describe(self, name: str, state: ClientState) -> ClientRound:
         spent, traffic = self._roster.spent.get(name, 0.0), self._traffic.get(name, ClientTraffic())
@@ -144,11 +146,6 @@ class Presence:
             cost=max(spent - self._spent.get(name, 0.0), 0.0),
             left=None if self._total is None else max(self._total - spent, 0.0),
         )
-
-
-def state_of_refusal(reason: str) -> ClientState:
-    """Return the state of a client that refuses for this reason."""
-    return "paused" if PAUSED in reason else "revoked" if REVOKED in reason else "refused"
 
 
 def select_clients(states: Mapping[str, ClientState], seconds: Mapping[str, float]) -> list[str]:

@@ -72,7 +72,8 @@ class ClusterAssignment(Assignment):
         losses = {name: [reply.losses[key] for key in keys] for name, reply in replies.items()}
         assigned: Arrays = {name: np.array(j) for name, j in assign_clusters(losses, self.options.assign).items()}
         state, stored = at.state.memory, self.properties if training else ("days",)
-        changes: Groups = {"cluster": assigned, **{key: _select_property(key, replies) for key in stored}}
+        described = {key: {n: r.property[key] for n, r in replies.items() if key in r.property} for key in stored}
+        changes: Groups = {"cluster": assigned, **described}
         if training:  # assignments for an evaluation do not affect later rounds, nor a resumed run
             changes["since"] = dict.fromkeys(assigned, np.array(at.number))
         merged = {key: {**state.get(key, {}), **values} for key, values in changes.items()}
@@ -162,10 +163,6 @@ def step_by_cluster(clusters: Mapping[str, int], model: Arrays, total: Contribut
 def clusters_of(memory: Groups) -> dict[str, int]:
     """Return client -> cluster, of the assigned clients."""
     return {client: int(j) for client, j in sorted(memory.get("cluster", {}).items())}
-
-
-def _select_property(key: str, replies: Mapping[str, AssignReply]) -> Arrays:
-    return {name: reply.property[key] for name, reply in replies.items() if key in reply.property}
 
 
 METHOD = ServerMethod(clustered.METHOD, IFCAStep)

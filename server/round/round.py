@@ -346,7 +346,8 @@ class Round(Strategy):
         if not (reason := find_explosion(evaluation)):
             return self._vote(step, evaluation)
         number, after, before, results = step.at.number, self.state, step.at.state, step.results
-        log.warning("round %d is taken back: %s", number, reason)
+        remedy = "" if self.config.capabilities.closed_form else "; if further ones are, lower training.lr"
+        log.warning("round %d is taken back: %s%s", number, reason, remedy)
         single = [] if are_summed(results.replies) else results.replies
         outliers = find_outliers({r.client: partial(_expand, r, before.model) for r in single})
         if outliers and self._can_spare(step, outliers):

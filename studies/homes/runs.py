@@ -81,10 +81,10 @@ def figures(lists: Sequence[tuple[SplitHome, Edges]], homes: Homes) -> dict[str,
 def solve(homes: Homes, splits: Sequence[SplitHome]) -> tuple[RulesLearner, Arrays]:
     """Return a learner and the closed form of these homes, from the rules that are not held out."""
     run = parse({"method": "ridge", "task": TASK.name, "run-id": "homes"}).task_run(TASK, homes.vocabulary)
+    assert TASK.closed_form is not None
     learner = RulesLearner(run, Homes((), homes.vocabulary))
     learner.splits = tuple(splits)
-    solved = ease.start(run)
-    assert TASK.closed_form is not None
+    solved = TASK.closed_form.start(run)
     for _ in range(TASK.closed_form.sums):
         sent, sums = learner.statistics(solved), ease.template(solved)
         for name, total in sums.items():

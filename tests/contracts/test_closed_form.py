@@ -14,10 +14,8 @@ from deploy.simulation import blocks
 from deploy.simulation.grid import simulate
 from server.api import Groups, Method, RoundContext, ServerMethod
 from server.record.folder import RunDirectory
-from server.run import run
 from tests.support.closed_form import CLIENT, SPEC, STATISTIC, LabelMoments
-from tests.support.hubs import NodeGrid, settings, split
-from tests.support.owners import SHARING, owners
+from tests.support.hubs import of_hub
 from tests.support.plugins import install
 from tests.support.sum_runs import POLICY, SumFederation, summed
 from tests.support.toys import CATALOGUE, configured, toy_dataset
@@ -78,12 +76,9 @@ def test_blocks_of_simulated_clients_have_the_sum_of_single_replies(
 def test_hubs_have_the_sum_of_single_replies(tmp_path: Path) -> None:
     found = {}
     for answer in ("sums", "replies"):
-        hub, others = split(owners(5, SHARING.model_copy(update={"methods": (SPEC.name,)})))
-        folder = tmp_path / answer
-        folder.mkdir()
-        config = settings(folder, SPEC.name, rounds=1, federation__answer=answer)
-        assert run(NodeGrid({**others, 8: hub.respond}), config, folder).status == "completed"
-        found[answer] = solution(folder)
+        found[answer] = solution(
+            of_hub(tmp_path / answer, SPEC.name, {"methods": (SPEC.name,)}, rounds=1, federation__answer=answer)
+        )
     assert found["sums"] == pytest.approx(found["replies"], rel=1e-6)
 
 

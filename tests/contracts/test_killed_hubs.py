@@ -6,15 +6,11 @@ from pathlib import Path
 import pytest
 
 from client.hub import state as state_blocks
-from client.hub.hub import Hub
-from client.hub.state import FOLDER, HostedStore, StateBlocks
-from client.state import Store
 from common.config.run import RunConfig
 from common.options import Scalar
 from server.record.result import Result
 from server.run import run
-from tests.support.hubs import NodeGrid, settings
-from tests.support.toy_sessions import toy_sessions
+from tests.support.hubs import NodeGrid, on_disk, settings
 
 
 class KilledError(BaseException):
@@ -23,13 +19,7 @@ class KilledError(BaseException):
 
 def train(folder: Path, config: RunConfig, together: int) -> Result:
     """Run with a hub of five clients whose state is on disk."""
-    blocks = StateBlocks(folder / "state" / FOLDER / "a")
-    stores: list[Store] = [HostedStore(folder / "state" / f"c{k}" / "data", blocks) for k in range(5)]
-    sessions = toy_sessions(stores)
-    for k, session in enumerate(sessions.values()):
-        session.client = f"a/client-{k}"
-    hub = Hub({session.client: session for session in sessions.values()}, together)
-    return run(NodeGrid({8: hub.respond}), config, folder / "runs")
+    return run(NodeGrid({8: on_disk(folder, together, 5).respond}), config, folder / "runs")
 
 
 def killed_at(write: int, *, done: bool) -> Callable[..., None]:

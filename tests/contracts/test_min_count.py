@@ -19,10 +19,8 @@ from common.tasks.rules import ease
 from common.wire.sparse_rows import expand
 from deploy.simulation.grid import simulate
 from deploy.simulation.preview import lines_of, preview_messages
-from server.run import run
 from tests.contracts.test_ridge import ALLOWED, gram, solution
-from tests.support.hubs import NodeGrid, settings, split
-from tests.support.owners import SHARING, owners
+from tests.support.hubs import of_hub
 from tests.support.sum_runs import POLICY, SumFederation, summed
 from tests.support.toys import CATALOGUE, configured, toy_dataset
 
@@ -78,12 +76,9 @@ def test_masks_and_hubs_leave_out_the_same_rows(tmp_path: Path) -> None:
         federation.run(summed("ridge", trust, min_count=LEAST))
         found[trust] = solution(tmp_path / trust)
     for answer in ("sums", "replies"):
-        hub, others = split(owners(5, SHARING.model_copy(update=ALLOWED)))
-        folder = tmp_path / answer
-        folder.mkdir()
-        config = settings(folder, "ridge", federation__answer=answer, min_count=LEAST)
-        assert run(NodeGrid({**others, 8: hub.respond}), config, folder).status == "completed"
-        found[answer] = solution(folder)
+        found[answer] = solution(
+            of_hub(tmp_path / answer, "ridge", ALLOWED, federation__answer=answer, min_count=LEAST)
+        )
     for first, second in (("helpers", "local"), ("sums", "replies")):
         np.testing.assert_array_equal(found[first][ease.TRIPLES], found[second][ease.TRIPLES])
         np.testing.assert_allclose(gram(found[first]), gram(found[second]), atol=1e-4)

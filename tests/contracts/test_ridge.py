@@ -53,7 +53,7 @@ from server.round.method import RoundContext
 from server.run import run
 from studies.lies.liars import LyingGrid, lies
 from tests.support import sensors
-from tests.support.hubs import NodeGrid, settings, split
+from tests.support.hubs import NodeGrid, of_hub, settings, split
 from tests.support.owners import SHARING, owners
 from tests.support.sum_runs import POLICY, SumFederation, noised, summed
 from tests.support.toys import CATALOGUE, configured, toy_dataset
@@ -124,12 +124,7 @@ def test_rules_in_closed_form_are_not_exported() -> None:
 def test_hubs_have_the_solution_of_single_replies(tmp_path: Path) -> None:
     found = {}
     for answer in ("sums", "replies"):
-        hub, others = split(owners(5, SHARING.model_copy(update=ALLOWED)))
-        folder = tmp_path / answer
-        folder.mkdir()
-        config = settings(folder, "ridge", federation__answer=answer)
-        assert run(NodeGrid({**others, 8: hub.respond}), config, folder).status == "completed"
-        found[answer] = solution(folder)
+        found[answer] = solution(of_hub(tmp_path / answer, "ridge", ALLOWED, federation__answer=answer))
     np.testing.assert_array_equal(found["sums"][ease.TRIPLES], found["replies"][ease.TRIPLES])
     np.testing.assert_allclose(gram(found["sums"]), gram(found["replies"]), atol=1e-5)
 

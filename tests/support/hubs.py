@@ -1,22 +1,28 @@
 """Hubs and single clients as nodes of one process."""
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from functools import partial
 from itertools import count
 from pathlib import Path
+from typing import Any
 
 from flwr.app import Message, RecordDict
 
 from client.app import respond
 from client.hub.hub import Hub
+from client.hub.state import FOLDER, HostedStore, StateBlocks
 from client.session import Session
+from client.state import Store
 from common.config.run import RunConfig
 from common.options import Scalar
 from common.wire.hubs import Answer, is_from_hub, join_answers, split_answers
+from deploy.federation.hub import train_in_copies
 from deploy.simulation.grid import InProcessGrid
 from server.exchange.relays import HostedClient
+from server.run import run
 from studies.lies.liars import Lie
-from tests.support.owners import Owners
-from tests.support.toys import CATALOGUE, configured
+from tests.support.owners import SHARING, Owners, owners, quick
+from tests.support.toy_sessions import toy_sessions
 
 HUBS = {"a": [1, 4], "b": [2, 5]}
 """Hub -> its clients by their numbers."""
@@ -59,10 +65,7 @@ def direct(session: Session) -> Node:
 
 def settings(folder: Path, method: str = "fedrule", **options: Scalar) -> RunConfig:
     """Return the configuration of a quick run of five clients; its vocabulary is written to `folder`."""
-    path = folder / "catalogue.json"
-    path.write_text(CATALOGUE.to_json(), "utf-8")
-    quick: dict[str, Scalar] = {"rounds": 3, "federation__wait": 0.1, "federation__min_clients": 5}
-    return configured(method, **{**quick, "catalogue": str(path), **options})
+    return quick(folder, method, **{"rounds": 3, "federation__min_clients": 5, **options})
 
 
 def with_names(people: Owners) -> dict[int, Session]:
@@ -102,3 +105,23 @@ def _with_content(reply: Message, content: RecordDict) -> Message:
     assert is_from_hub(reply.content)
     reply.content = content
     return reply
+
+
+def of_hub(folder: Path, method: str, allowed: Mapping[str, Any], **options: Scalar) -> Path:
+    """Run with a hub among five clients, and return the folder of runs."""
+    hub, others = split(owners(5, SHARING.model_copy(update=allowed)))
+    folder.mkdir()
+    result = run(NodeGrid({**others, 8: hub.respond}), settings(folder, method, **options), folder)
+    assert result.status == "completed"
+    return folder
+
+
+def on_disk(folder: Path, together: int, clients: int, workers: int = 1) -> Hub:
+    """Return a hub whose clients' states are on disk."""
+    blocks = StateBlocks(folder / "state" / FOLDER / "a")
+    stores: list[Store] = [HostedStore(folder / "state" / f"c{k}" / "data", blocks) for k in range(clients)]
+    sessions = toy_sessions(stores)
+    for k, session in enumerate(sessions.values()):
+        session.client = f"a/client-{k}"
+    named = {session.client: session for session in sessions.values()}
+    return Hub(named, together, workers=partial(train_in_copies, workers) if workers > 1 else None)

@@ -2,11 +2,14 @@
 
 from pathlib import Path
 
+import pytest
+
 from client.data.dataset import fingerprint
 from client.privacy.ledger.database import Slot, Terms, create
 from client.privacy.ledger.ledger import Ledger
 from client.privacy.ledger.locate import open_ledger
 from client.privacy.ledger.roll_back import RollbackRecord
+from common.errors import LedgerError
 from common.privacy.accounts import Account, Zcdp
 from common.privacy.mechanisms import Gaussian
 from common.privacy.options import Unit
@@ -66,3 +69,16 @@ def spend_on(source: Path | str, state: Path, number: int = 1, **options: Path) 
     ledger.release(Slot("run", number), ledger.terms(Gaussian(0.1, 1.0)), lambda: b"noise")
     ledger.close()
     return ledger.path
+
+
+def refuses(folder: Path, match: str) -> None:
+    """Neither opens nor releases."""
+    made: list[int] = []
+
+    def make() -> bytes:
+        made.append(1)
+        return b"noise"
+
+    with pytest.raises(LedgerError, match=match):
+        opened(folder).release(Slot("run", 9), opened(folder).terms(Gaussian(0.01, 1.0)), make)
+    assert not made

@@ -83,11 +83,15 @@ def owners(number: int = 3, policy: Policy = SHARING) -> Owners:
 
 def noisy(folder: Path, method: str = "uniform", **options: Scalar) -> RunConfig:
     """Return the configuration of a run with noise; its vocabulary is written to `folder`."""
+    noise: dict[str, Scalar] = {"privacy__unit": "client", "privacy__epsilon": 5.0}
+    return quick(folder, method, **{"rounds": 8, "federation__min_clients": 1, **noise, **options})
+
+
+def quick(folder: Path, method: str, **options: Scalar) -> RunConfig:
+    """Return the configuration of a run that waits for nobody; its vocabulary is written to `folder`."""
     path = folder / "catalogue.json"
     path.write_text(CATALOGUE.to_json(), "utf-8")
-    quick: dict[str, Scalar] = {"rounds": 8, "federation__wait": 0.1, "federation__min_clients": 1}
-    noise: dict[str, Scalar] = {"privacy__unit": "client", "privacy__epsilon": 5.0}
-    return configured(method, **{**quick, **noise, "catalogue": str(path), **options})
+    return configured(method, **{"federation__wait": 0.1, "catalogue": str(path), **options})
 
 
 def total_of(config: RunConfig) -> float:

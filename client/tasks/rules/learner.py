@@ -225,12 +225,9 @@ class RulesLearner(HasModule):
     def predictors(self, statics: Arrays) -> dict[str, Callable[[SplitHome], np.ndarray]]:
         """Return the scores of a home's possible rules by each baseline that the statics allow, by its name."""
         frequency, popularity = TASK.baselines
-        shared = {popularity: lambda home: self.popular_scores(statics, home)} if ease.VECTORS in statics else {}
-        return {frequency: self.own_scores, **shared}
-
-    def popular_scores(self, statics: Arrays, home: SplitHome) -> np.ndarray:
-        """Return the log popularity of each triple in the federation, N × N × R."""
-        return ease.popularity(statics, self._triples(home))
+        if ease.VECTORS not in statics:
+            return {frequency: self.own_scores}
+        return {frequency: self.own_scores, popularity: lambda home: ease.popularity(statics, self._triples(home))}
 
     def own_scores(self, home: SplitHome) -> np.ndarray:
         """Return the log-odds of each relation by its share of a home's training rules, N × N × R."""

@@ -20,9 +20,8 @@ Under noise there is one sum, of degrees scaled to norm 1 for each market: popul
 import numpy as np
 
 from common.arrays import Array, Arrays, Floats, Floats32, Ints
-from common.errors import DataError, WireError
-from common.tasks.closed_form import Entries, RowNames, choose_most, limit_pairs
-from common.tasks.markets.options import MarketsOptions
+from common.errors import WireError
+from common.tasks.closed_form import Entries, RowNames, check_ids, check_sizes, choose_used, first_size
 from common.tasks.markets.pairs import (
     COLD_FEATURES,
     DEGREES,
@@ -34,7 +33,6 @@ from common.tasks.markets.pairs import (
     counts_of,
 )
 from common.tasks.markets.vocabulary import MarketCatalogue
-from common.tasks.spec import TaskRun
 from common.wire.sparse_rows import named_rows
 
 USED, PAIRS, GRADIENT, HESSIAN, QUALITY, POPULAR = (
@@ -76,14 +74,9 @@ MOST_MASKED_ITEMS = 2_800
 """Largest V in secure sums."""
 
 
-def _lists(solved: Arrays) -> tuple[int, ...]:
-    """Return the length of the list of items."""
-    return (int(solved[SIZES][0]),)
-
-
 LASTING = {
-    **dict.fromkeys((USED, POPULAR), RowNames(_lists)),
-    PAIRS: RowNames(_lists, chosen=ITEMS, pairs="unordered"),
+    **dict.fromkeys((USED, POPULAR), RowNames(first_size(SIZES))),
+    PAIRS: RowNames(first_size(SIZES), chosen=ITEMS, pairs="unordered"),
 }
 """Sums that other runs continue."""
 
@@ -91,17 +84,6 @@ LASTING = {
 def sizes(catalogue: MarketCatalogue, noised: bool) -> Arrays:
     """Return what is known before the first sum."""
     return {SIZES: np.array([len(catalogue.items), noised, MOST_ITEMS], np.int64)}
-
-
-def start(run: TaskRun[MarketsOptions, MarketCatalogue]) -> Arrays:
-    """Return what is known before the first sum of a run."""
-    return sizes(run.vocabulary, run.privacy.unit != "none")
-
-
-def limit_masked(solved: Arrays, columns: int = 0) -> Arrays:
-    """Return what is known before the first of secure sums, in which each client's vector has all pairs."""
-    most = limit_pairs(MOST_MASKED_ITEMS, 1, columns)
-    return {**solved, SIZES: np.minimum(solved[SIZES], [*solved[SIZES][:2], most])}
 
 
 ENTRIES = {USED: Entries(0, 1), PAIRS: Entries(), QUALITY: Entries()}
@@ -119,13 +101,8 @@ def check(solved: Arrays, catalogue: MarketCatalogue, *, noised: bool) -> None:
     Raises:
         WireError: Sizes differ, or arrays do not fit each other.
     """
-    expected, found = sizes(catalogue, noised)[SIZES], solved.get(SIZES, np.zeros(0))
-    if found.shape != (3,) or not np.array_equal(found[:2], expected[:2]) or not 0 < found[2] <= expected[2]:
-        raise WireError("the server's sums are not of this vocabulary")
-    items = solved.get(ITEMS, np.zeros(0, np.int64))
-    ordered = items.dtype == np.int64 and items.ndim == 1 and len(items) <= MOST_ITEMS
-    if not ordered or not (np.diff(items) > 0).all() or ((items < 0) | (items >= len(catalogue.items))).any():
-        raise WireError("the server's items are out of order, or not of this vocabulary")
+    check_sizes(solved.get(SIZES, np.zeros(0)), sizes(catalogue, noised)[SIZES])
+    check_ids(solved.get(ITEMS, np.zeros(0, np.int64)), MOST_ITEMS, len(catalogue.items), "items")
     if KEYS in solved:
         check_pairs({name: solved.get(name, np.zeros(0)) for name in (KEYS, VALUES, DEGREES)}, len(catalogue.items))
     candidates = solved.get(CANDIDATES, _weights(START)[None])
@@ -196,7 +173,7 @@ def solve(solved: Arrays, sums: Arrays, strength: float) -> Arrays:
         none = counts_of(np.zeros((0, 2), np.int64), np.zeros(0), degrees, len(degrees))
         return {**solved, **none, WEIGHTS: _weights({**START, "new_degree_elsewhere": 1.0})}
     if USED in sums:
-        return {**solved, ITEMS: _choose_items(sums[USED].ravel(), int(solved[SIZES][2]))}
+        return {**solved, ITEMS: choose_used(sums[USED].ravel(), int(solved[SIZES][2]), "market", "pair")}
     if PAIRS in sums:
         values = np.array([strength] if strength else CHOICES)
         first = np.tile(_weights(START), (len(values), 1))
@@ -239,16 +216,6 @@ def _counts(solved: Arrays, pairs: Floats) -> Arrays:
     ends = np.stack([items[small[is_pair]], items[large[is_pair]]], axis=1)
     order = np.lexsort((ends[:, 1], ends[:, 0]))
     return counts_of(ends[order], pairs[ids[is_pair]][order], degrees, size)
-
-
-def _choose_items(markets: Floats, most: int) -> Ints:
-    """Return the items of a pair in a market, ascending; of too many, those of most markets."""
-    chosen = choose_most(markets, most)
-    if not len(chosen):
-        raise DataError(
-            "no market of this run has a pair of items, so there is nothing to solve; add markets with pairs"
-        )
-    return chosen
 
 
 def _inside(counts: Arrays, items: Ints) -> tuple[Ints, Floats32]:

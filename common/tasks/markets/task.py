@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING
 
 from common.methods.pfgnn import PFGNN
 from common.metrics import LOSS, MODEL_FAMILIES, MRR, NDCG, MetricFamily, share
-from common.tasks.closed_form import ClosedForm
+from common.tasks.closed_form import ClosedForm, limit_masked
 from common.tasks.markets import blend
 from common.tasks.markets.options import MarketsOptions
 from common.tasks.markets.vocabulary import MarketCatalogue, demo_market_catalogue
@@ -62,10 +62,10 @@ TASK = TaskSpec(
     closed_form=ClosedForm(
         sums=7,
         noised_sums=1,
-        start=blend.start,
+        start=lambda run: blend.sizes(run.vocabulary, run.privacy.unit != "none"),
         template=blend.template,
         solve=blend.solve,
-        limit_masked=blend.limit_masked,
+        limit_masked=limit_masked(blend.SIZES, blend.MOST_MASKED_ITEMS),
         lasting=blend.LASTING,
         entries=blend.ENTRIES,
         noised_sign="positive",

@@ -15,12 +15,19 @@ Under noise there is one sum of low dimension: the report of the default model, 
 
 import numpy as np
 
-from common.arrays import Arrays, Floats, Floats32, Ints
-from common.errors import DataError, WireError
-from common.tasks.closed_form import Effort, Entries, RowNames, choose_most, limit_pairs, symmetric
-from common.tasks.ratings.options import RatingsOptions
+from common.arrays import Arrays, Floats, Floats32
+from common.errors import WireError
+from common.tasks.closed_form import (
+    Effort,
+    Entries,
+    RowNames,
+    check_ids,
+    check_sizes,
+    choose_used,
+    first_size,
+    symmetric,
+)
 from common.tasks.ratings.vocabulary import ProductCatalogue
-from common.tasks.spec import TaskRun
 
 ITEM_SUMS, PAIR_SUMS, ERRORS, REPORT = "ridge_items", "ridge_pairs", "ridge_errors", "ridge_report"
 """Statistics of a client: sums of items, of pairs, squared errors by choice; its report under noise."""
@@ -64,14 +71,9 @@ MOST_RATINGS = 500
 """Largest number of ratings of a rater that count."""
 
 
-def _lists(solved: Arrays) -> tuple[int, ...]:
-    """Return the length of the list of items."""
-    return (int(solved[SIZES][0]),)
-
-
 LASTING = {
-    **dict.fromkeys((ITEM_SUMS, REPORT), RowNames(_lists)),
-    PAIR_SUMS: RowNames(_lists, chosen=ITEMS, pairs="unordered"),
+    **dict.fromkeys((ITEM_SUMS, REPORT), RowNames(first_size(SIZES))),
+    PAIR_SUMS: RowNames(first_size(SIZES), chosen=ITEMS, pairs="unordered"),
 }
 """Sums that other runs continue; residuals in those of pairs are from the biases of their own run."""
 
@@ -79,17 +81,6 @@ LASTING = {
 def sizes(catalogue: ProductCatalogue, noised: bool) -> Arrays:
     """Return what is known before the first sum."""
     return {SIZES: np.array([len(catalogue.items), noised, MOST_ITEMS], np.int64)}
-
-
-def start(run: TaskRun[RatingsOptions, ProductCatalogue]) -> Arrays:
-    """Return what is known before the first sum of a run."""
-    return sizes(run.vocabulary, run.privacy.unit != "none")
-
-
-def limit_masked(solved: Arrays, columns: int = 0) -> Arrays:
-    """Return what is known before the first of secure sums, in which each client's vector has all pairs."""
-    most = limit_pairs(MOST_MASKED_ITEMS, 2, columns)
-    return {**solved, SIZES: np.minimum(solved[SIZES], [*solved[SIZES][:2], most])}
 
 
 def effort(solved: Arrays) -> Effort:
@@ -113,13 +104,9 @@ def check(solved: Arrays, catalogue: ProductCatalogue, *, noised: bool) -> None:
     Raises:
         WireError: Sizes differ, or arrays do not fit each other.
     """
-    expected, count, found = sizes(catalogue, noised)[SIZES], len(catalogue.items), solved.get(SIZES, np.zeros(0))
-    if found.shape != (3,) or not np.array_equal(found[:2], expected[:2]) or not 0 < found[2] <= expected[2]:
-        raise WireError("the server's sums are not of this vocabulary")
-    items = solved.get(ITEMS, np.zeros(0, np.int64))
-    ordered = items.dtype == np.int64 and items.ndim == 1 and len(items) <= MOST_ITEMS
-    if not ordered or not (np.diff(items) > 0).all() or ((items < 0) | (items >= count)).any():
-        raise WireError("the server's items are out of order, or not of this vocabulary")
+    count = len(catalogue.items)
+    check_sizes(solved.get(SIZES, np.zeros(0)), sizes(catalogue, noised)[SIZES])
+    check_ids(solved.get(ITEMS, np.zeros(0, np.int64)), MOST_ITEMS, count, "items")
     factors, choices = solved.get(FACTORS, np.zeros((0, count))), solved.get(CHOICES, np.zeros((0, 2)))
     if choices.ndim != 2 or choices.shape[1] != 2 or len(choices) > len(RANKS) * len(STRENGTHS) or (choices <= 0).any():
         raise WireError("the server's choices are not ranks and strengths")
@@ -157,7 +144,7 @@ def solve(solved: Arrays, sums: Arrays, strength: float) -> Arrays:
         return {
             **solved,
             BIASES: (residuals / (counts + BIAS_WEIGHT)).astype(np.float32),
-            ITEMS: _choose_items(counts, int(solved[SIZES][2])),
+            ITEMS: choose_used(counts, int(solved[SIZES][2]), "client", "rating"),
         }
     if PAIR_SUMS in sums:
         choices = [(rank, each) for rank in RANKS for each in ([strength] if strength else STRENGTHS)]
@@ -170,14 +157,6 @@ def factors_of(solved: Arrays) -> tuple[Floats, float]:
     """Return U of the chosen rank, I × r, and λ."""
     rank, strength = solved[CHOSEN].tolist()
     return solved[FACTORS][: int(rank)].T.astype(np.float64), float(strength)
-
-
-def _choose_items(counts: Floats, most: int) -> Ints:
-    """Return the items with a rating, ascending; if they are too many, those with most."""
-    chosen = choose_most(counts, most)
-    if not len(chosen):
-        raise DataError("no client of this run has a rating, so there is nothing to solve; add clients with ratings")
-    return chosen
 
 
 def _largest(covariance: Floats, rank: int) -> tuple[Floats, Floats]:

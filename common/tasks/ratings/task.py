@@ -6,7 +6,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from common.metrics import LOSS, MODEL_FAMILIES, error, share
-from common.tasks.closed_form import ClosedForm
+from common.tasks.closed_form import ClosedForm, limit_masked
 from common.tasks.ratings import neighbours
 from common.tasks.ratings.options import RatingsOptions
 from common.tasks.ratings.vocabulary import ProductCatalogue, demo_products
@@ -100,10 +100,10 @@ TASK = TaskSpec(
         on_top=("paper",),  # the default model is itself a sum of reports
         sums=3,
         noised_sums=1,
-        start=neighbours.start,
+        start=lambda run: neighbours.sizes(run.vocabulary, run.privacy.unit != "none"),
         template=neighbours.template,
         solve=neighbours.solve,
-        limit_masked=neighbours.limit_masked,
+        limit_masked=limit_masked(neighbours.SIZES, neighbours.MOST_MASKED_ITEMS, columns=2),
         lasting=neighbours.LASTING,
         effort=neighbours.effort,
         entries=neighbours.ENTRIES,

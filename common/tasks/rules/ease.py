@@ -22,15 +22,14 @@ from common.tasks.closed_form import (
     Effort,
     Entries,
     RowNames,
-    choose_most,
-    limit_pairs,
+    check_ids,
+    check_sizes,
+    choose_used,
     pairs_of,
     sum_entries,
     symmetric,
 )
-from common.tasks.rules.options import RulesOptions
 from common.tasks.rules.vocabulary import RuleCatalogue
-from common.tasks.spec import TaskRun
 
 USED, GRAM, OWNED, HITS, WEIGHTS = "ease_used", "ease_gram", "ease_owned", "ease_hits", "ease_weights"
 """Statistics of a client: triples, part of G, pairs of types, hits and odds by λ; w with noise."""
@@ -125,17 +124,6 @@ def sizes(catalogue: RuleCatalogue, noised: bool) -> Arrays:
     return {SIZES: np.array([entities, relations, noised, MOST_TRIPLES], np.int64)}
 
 
-def start(run: TaskRun[RulesOptions, RuleCatalogue]) -> Arrays:
-    """Return what is known before the first sum of a run."""
-    return sizes(run.vocabulary, run.privacy.unit != "none")
-
-
-def limit_masked(solved: Arrays, columns: int = 0) -> Arrays:
-    """Return what is known before the first of secure sums, in which each client's vector has all pairs."""
-    most = limit_pairs(MOST_TRIPLES, 1, columns)
-    return {**solved, SIZES: np.minimum(solved[SIZES], [*solved[SIZES][:3], most])}
-
-
 def effort(solved: Arrays) -> Effort:
     """Return the effort of the next solve: all eigenvectors of G."""
     size = len(solved[TRIPLES]) if TRIPLES in solved and VECTORS not in solved else 0
@@ -153,17 +141,13 @@ def check(solved: Arrays, catalogue: RuleCatalogue, *, noised: bool) -> None:
     Raises:
         WireError: Sizes differ, or arrays do not fit each other.
     """
-    expected, found = sizes(catalogue, noised)[SIZES], solved.get(SIZES, np.zeros(0))
-    if found.shape != (4,) or not np.array_equal(found[:3], expected[:3]) or not 0 < found[3] <= expected[3]:
-        raise WireError("the server's sums are not of this vocabulary")
+    expected = sizes(catalogue, noised)[SIZES]
+    check_sizes(solved.get(SIZES, np.zeros(0)), expected)
     triples = solved.get(TRIPLES, np.zeros(0, np.int64))
     vectors, values = solved.get(VECTORS), solved.get(VALUES)
     if len(solved.get(HOMES, triples)) != len(triples):
         raise WireError("the server's numbers of homes do not fit its triples")
-    inside = triples.dtype == np.int64 and triples.ndim == 1 and len(triples) <= MOST_TRIPLES
-    inside = inside and bool((np.diff(triples) > 0).all() and (triples >= 0).all())
-    if not inside or (triples >= expected[0] ** 2 * expected[1]).any():
-        raise WireError("the server's triples are out of order, or not of this vocabulary")
+    check_ids(triples, MOST_TRIPLES, expected[0] ** 2 * expected[1], "triples")
     if not np.array_equal(solved.get(PAIRS, triples[:0]), np.unique(triples // expected[1])):
         raise WireError("the server's pairs of device types are not those of its triples")
     if vectors is not None and (values is None or vectors.shape != (len(values), len(triples))):
@@ -228,7 +212,7 @@ def solve(solved: Arrays, sums: Arrays, strength: float) -> Arrays:
         return {**solved, POPULARITY: sums[WEIGHTS].ravel().astype(np.float32)}
     if USED in sums:
         homes = sums[USED].ravel()
-        chosen = _choose_triples(homes, int(solved[SIZES][3]))
+        chosen = choose_used(homes, int(solved[SIZES][3]), "home", "rule")
         pairs = np.unique(chosen // solved[SIZES][1])
         return {**solved, TRIPLES: chosen, HOMES: homes[chosen].astype(np.float32), PAIRS: pairs}
     if GRAM in sums:
@@ -344,14 +328,6 @@ def homes_with(solved: Arrays, trigger: int, action: int, relation: int) -> tupl
 def number_of_homes(solved: Arrays) -> float:
     """Return the number of homes with a rule, the trace of G; 0 if it is not known."""
     return float(np.round(solved[VALUES].sum())) if VALUES in solved else 0.0
-
-
-def _choose_triples(homes: Floats, most: int) -> Ints:
-    """Return the ids of the triples of at least one home, ascending; of too many, those of most homes."""
-    chosen = choose_most(homes, most)
-    if not len(chosen):
-        raise DataError("no home of this run has a rule, so there is nothing to solve; add homes with rules")
-    return chosen
 
 
 def _decompose(gram: Floats) -> Arrays:

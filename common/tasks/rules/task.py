@@ -4,7 +4,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from common.metrics import HIT_RATE, LOSS, MODEL_FAMILIES, error, share
-from common.tasks.closed_form import ClosedForm
+from common.tasks.closed_form import ClosedForm, limit_masked
 from common.tasks.options import VARIANTS
 from common.tasks.rules import ease
 from common.tasks.rules.metrics import SHOWN_TOPS, TOPS
@@ -119,10 +119,10 @@ TASK = TaskSpec(
     closed_form=ClosedForm(
         sums=3,
         noised_sums=1,
-        start=ease.start,
+        start=lambda run: ease.sizes(run.vocabulary, run.privacy.unit != "none"),
         template=ease.template,
         solve=ease.solve,
-        limit_masked=ease.limit_masked,
+        limit_masked=limit_masked(ease.SIZES, ease.MOST_TRIPLES),
         lasting=ease.LASTING,
         noised_sign="positive",
         effort=ease.effort,

@@ -28,11 +28,21 @@ from numpy.typing import NDArray
 
 from common.arrays import Array, Arrays, Floats, Floats32, Ints
 from common.errors import DataError, WireError
-from common.tasks.closed_form import Effort, Entries, RowNames, choose_most, limit_pairs, pairs_of, sum_entries, upper
+from common.tasks.closed_form import (
+    Effort,
+    Entries,
+    RowNames,
+    check_ids,
+    check_sizes,
+    choose_most,
+    choose_used,
+    first_size,
+    pairs_of,
+    sum_entries,
+    upper,
+)
 from common.tasks.progress import Progress
-from common.tasks.sessions.options import SessionsOptions
 from common.tasks.sessions.vocabulary import Clicks, Items
-from common.tasks.spec import TaskRun
 
 if TYPE_CHECKING:
     from scipy.sparse import csr_matrix
@@ -132,15 +142,10 @@ Block = Callable[[], Floats]
 """Function that computes a block of rows."""
 
 
-def _lists(solved: Arrays) -> tuple[int, ...]:
-    """Return the length of the list of items."""
-    return (int(solved[SIZES][0]),)
-
-
 LASTING = {
-    VISITED: RowNames(_lists),
-    GRAM: RowNames(_lists, chosen=ITEMS, pairs="unordered"),
-    FOLLOWS: RowNames(_lists, chosen=ITEMS, pairs="ordered"),
+    VISITED: RowNames(first_size(SIZES)),
+    GRAM: RowNames(first_size(SIZES), chosen=ITEMS, pairs="unordered"),
+    FOLLOWS: RowNames(first_size(SIZES), chosen=ITEMS, pairs="ordered"),
 }
 """Sums that other runs continue."""
 
@@ -149,17 +154,6 @@ def sizes(items: Items, noised: bool) -> Arrays:
     """Return what is known before the first sum."""
     most = MOST_NOISED_ITEMS if noised else MOST_ITEMS
     return {SIZES: np.array([len(items.items), noised, most], np.int64), STAGE: np.zeros(1, np.int64)}
-
-
-def start(run: TaskRun[SessionsOptions, Items]) -> Arrays:
-    """Return what is known before the first sum of a run."""
-    return sizes(run.vocabulary, run.privacy.unit != "none")
-
-
-def limit_masked(solved: Arrays, columns: int = 0) -> Arrays:
-    """Return what is known before the first of secure sums, which limit the number of items further."""
-    items, noised, most = solved[SIZES].tolist()
-    return {**solved, SIZES: np.array([items, noised, min(most, limit_pairs(MOST_MASKED_ITEMS, 1, columns))], np.int64)}
 
 
 def effort(solved: Arrays) -> Effort:
@@ -186,16 +180,13 @@ def check(solved: Arrays, items: Items, *, noised: bool) -> None:
         WireError: Sizes differ, or arrays do not fit each other.
     """
     expected = sizes(items, noised)[SIZES]
-    if SIZES not in solved or solved[SIZES].shape != (3,) or not np.array_equal(solved[SIZES][:2], expected[:2]):
-        raise WireError("the server's sums are not of this vocabulary")
-    if not 0 < solved[SIZES][2] <= expected[2] or STAGE not in solved or solved[STAGE].shape != (1,):
+    check_sizes(solved.get(SIZES, np.zeros(0)), expected)
+    if STAGE not in solved or solved[STAGE].shape != (1,):
         raise WireError("the server's sums have other sizes than a run of this vocabulary")
     if ITEMS not in solved and ENDS not in solved:
         return
     chosen, visitors = solved.get(ITEMS, np.zeros(0)), solved.get(VISITORS, np.zeros(0))
-    inside = chosen.dtype == np.int64 and chosen.ndim == 1 and len(chosen) <= expected[2]
-    if not inside or (np.diff(chosen) <= 0).any() or (chosen < 0).any() or (chosen >= expected[0]).any():
-        raise WireError("the server's items are out of order, or not of this vocabulary")
+    check_ids(chosen, expected[2], expected[0], "items")
     if visitors.shape != (expected[0],) or not np.isfinite(visitors).all():
         raise WireError("the server's numbers of visitors are not of this vocabulary")
     if ENDS in solved:
@@ -300,7 +291,9 @@ def solve(solved: Arrays, sums: Arrays, strength: float) -> Arrays:
     stage = int(solved[STAGE].item())
     solved = {**solved, STAGE: np.array([stage + 1], np.int64)}
     if VISITED in sums:
-        return solved | _choose_items(sums[VISITED].ravel(), int(solved[SIZES][2]))
+        visitors = sums[VISITED].ravel()
+        chosen = choose_used(visitors, int(solved[SIZES][2]), "visitor", "session")
+        return solved | {ITEMS: chosen, VISITORS: np.maximum(visitors, 0).astype(np.float32)}
     choice = np.array([strength or DEFAULT[0], *DEFAULT[1:]], np.float32)
     if GAINS in sums:
         return solved | _choose(solved, sums[GAINS])
@@ -314,8 +307,8 @@ def solve(solved: Arrays, sums: Arrays, strength: float) -> Arrays:
         pairs, follows = _restrict(sums, size, frequent)
         found = chain.from_iterable(_solve_hops(pairs, follows, each, HOPS) for each in strengths)
         return solved | _to_rows(_spread_rows(matrix, frequent, size) for matrix in found) | {CHOICE: choice}
-    chosen, hop = solved[CHOICE][:2].tolist()
-    return solved | _to_rows(_solve_hops(*_restrict(sums, size, np.arange(size)), chosen, [hop]))
+    ridge, hop = solved[CHOICE][:2].tolist()
+    return solved | _to_rows(_solve_hops(*_restrict(sums, size, np.arange(size)), ridge, [hop]))
 
 
 def _sum_visits(visitors: Sequence[Sequence[Clicks]], *, to_length: bool) -> Arrays:
@@ -359,16 +352,6 @@ def _unit_pairs(sessions: Sequence[Clicks], size: int) -> tuple[Ints, Floats]:
     ids, column = np.unique(ids, return_inverse=True)
     roots = np.sqrt(np.bincount(column, values, len(ids))) * (ids // size != ids % size)
     return ids, roots / max(float(np.linalg.norm(roots)), FLOOR)
-
-
-def _choose_items(visitors: Floats, most: int) -> Arrays:
-    """Return the items of B, ascending, and the number of visitors of each item."""
-    chosen = choose_most(visitors, most)
-    if not len(chosen):
-        raise DataError(
-            "no visitor of this run has a session, so there is nothing to solve; add visitors with sessions"
-        )
-    return {ITEMS: chosen, VISITORS: np.maximum(visitors, 0).astype(np.float32)}
 
 
 def _denoise(follows: Floats, visitors: Floats32) -> Floats:

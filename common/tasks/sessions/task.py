@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 
 from common.arrays import Ints
 from common.metrics import HIT_RATE, LOSS, MODEL_FAMILIES, MRR, NDCG, share
-from common.tasks.closed_form import ClosedForm
+from common.tasks.closed_form import ClosedForm, limit_masked
 from common.tasks.options import VARIANTS
 from common.tasks.sessions import slist
 from common.tasks.sessions.options import SessionsOptions
@@ -106,10 +106,10 @@ TASK = TaskSpec(
     closed_form=ClosedForm(
         sums=4,
         noised_sums=2,
-        start=slist.start,
+        start=lambda run: slist.sizes(run.vocabulary, run.privacy.unit != "none"),
         template=slist.template,
         solve=slist.solve,
-        limit_masked=slist.limit_masked,
+        limit_masked=limit_masked(slist.SIZES, slist.MOST_MASKED_ITEMS),
         lasting=slist.LASTING,
         noised_sign="positive",
         effort=slist.effort,

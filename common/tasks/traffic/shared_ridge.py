@@ -16,7 +16,6 @@ import numpy as np
 from common.arrays import Arrays, Floats
 from common.errors import WireError
 from common.tasks.closed_form import Entries, RowNames
-from common.tasks.spec import TaskRun
 from common.tasks.traffic.autocovariances import (
     CLIENTS,
     COVARIANCES,
@@ -78,11 +77,6 @@ ENTRIES = {
 def best_choice(errors: Floats) -> tuple[float, float]:
     """Return α and λ with the smallest error, from errors in the order of `CHOICES`."""
     return CHOICES[int(np.argmin(errors))]
-
-
-def start(run: TaskRun[TrafficOptions, SensorVariables]) -> Arrays:
-    """Return what is known before the first sum of a run."""
-    return sizes(run.vocabulary, run.options, run.privacy.unit != "none")
 
 
 def sizes(variables: SensorVariables, options: TrafficOptions, noised: bool) -> Arrays:

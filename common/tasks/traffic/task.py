@@ -132,7 +132,7 @@ TASK = TaskSpec(
     closed_form=ClosedForm(
         sums=2,
         noised_sums=1,
-        start=shared_ridge.start,
+        start=lambda run: shared_ridge.sizes(run.vocabulary, run.options, run.privacy.unit != "none"),
         template=shared_ridge.template,
         solve=shared_ridge.solve,
         lasting=shared_ridge.LASTING,

@@ -13,13 +13,16 @@ if TYPE_CHECKING:
 
 def answer(run: TrainedRun, query: Mapping[str, str], top: int) -> Answers:
     """Return items of a market that go with an item."""
+    import numpy as np
+
     from client.tasks.markets.inference import companions, item_named, labelled, seen_companions
     from client.training.comparison import describe_choice
     from deploy.tasks.markets.model_service import model_of
 
     market = run.unit(query["market"], "market")
     if not query["item"]:
-        raise ConfigError("--item is missing; name the item by its id or title")
+        most = run.vocabulary.items[np.bincount(market.pairs.ravel(), minlength=1).argmax()]
+        raise ConfigError(f"--item is missing; name an item of market {market.name} by its id or title, such as {most}")
     item = item_named(query["item"], run.vocabulary)
     model, note = model_of(run, query["client"])
     chosen, notes = read_filter(query, run.vocabulary.items, HIDE)

@@ -102,7 +102,7 @@ def test_a_run_is_shown_by_its_summary_and_its_verdict(stored: Path) -> None:
 def test_comparable_runs_are_compared_client_by_client() -> None:
     lines = [" ".join(line.split()) for line in output("compare a b").splitlines()]
     assert any(line.startswith("AUC ↑ 0.98") and " * 0." in line for line in lines)
-    assert "b minus a, 8 clients in both:" in lines
+    assert "b minus a, 8 clients in both, ± two standard errors:" in lines
     found = json.loads(output("compare a b --json"))
     assert found["mismatches"] == []
     assert found["differences"]["b"]["auc"]["clients"] == 8

@@ -3,43 +3,27 @@
 import logging
 import os
 import signal
-from functools import partial
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from client.hub.hub import Hub
-from client.hub.state import FOLDER, HostedStore, StateBlocks
-from client.state import Store
+from client.hub.state import StateBlocks
 from common.config.run import RunConfig
 from common.errors import StateError
 from common.options import Scalar
-from deploy.federation.hub import train_in_copies
 from deploy.simulation import workers
 from server.record.result import Result
 from server.run import run
-from tests.support.hubs import NodeGrid, settings
+from tests.support.hubs import NodeGrid, on_disk, settings
 from tests.support.owners import noisy
 from tests.support.sensors import rounds_of
-from tests.support.toy_sessions import toy_sessions
 
 CLIENTS = 7
 
 
-def hub_of(folder: Path, together: int, count: int) -> Hub:
-    """Return a hub whose clients' states are on disk."""
-    blocks = StateBlocks(folder / "state" / FOLDER / "a")
-    stores: list[Store] = [HostedStore(folder / "state" / f"c{k}" / "data", blocks) for k in range(CLIENTS)]
-    sessions = toy_sessions(stores)
-    for k, session in enumerate(sessions.values()):
-        session.client = f"a/client-{k}"
-    named = {session.client: session for session in sessions.values()}
-    return Hub(named, together, workers=partial(train_in_copies, count) if count > 1 else None)
-
-
 def train(folder: Path, config: RunConfig, together: int, count: int) -> Result:
-    return run(NodeGrid({8: hub_of(folder, together, count).respond}), config, folder / "runs")
+    return run(NodeGrid({8: on_disk(folder, together, CLIENTS, count).respond}), config, folder / "runs")
 
 
 @pytest.mark.parametrize(
@@ -75,7 +59,7 @@ def test_a_hub_that_is_started_again_goes_on_with_its_states(tmp_path: Path) -> 
 @pytest.mark.parametrize(("unit", "entries"), [("client", 2), ("record", 3)])  # DP-SGD charges its plan first
 def test_clients_pay_for_their_noise_in_the_process_of_the_hub(unit: str, entries: int, tmp_path: Path) -> None:
     config = noisy(tmp_path, "fedavg", rounds=2, federation__min_clients=5, privacy__unit=unit)
-    hub = hub_of(tmp_path, 2, 2)
+    hub = on_disk(tmp_path, 2, CLIENTS, 2)
     result = run(NodeGrid({8: hub.respond}), config, tmp_path / "runs")
     assert result.status == "completed"
     for session in hub.sessions.values():

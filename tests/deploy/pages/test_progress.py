@@ -198,5 +198,8 @@ def test_a_reason_that_many_clients_share_is_said_once_with_their_number() -> No
     refused = [Refusal(client=f"c{k}", reason="no" if k else "never") for k in range(600)]
     text, _ = plain([*refused, START, ROUND])
     assert text.splitlines()[:3] == ["refused c0: never", "refused c1: no", "refused for the reason of c1: 598 more"]
+    long = {f"c{k}": f"update of norm {k}.5e+03, {k} times the typical 3.5" for k in range(20)}
+    alike = plain([START, RoundEvent(**vars(ROUND) | {"refused": long})])[0]
+    assert "c6, c7 and 12 more: update of norm 0.5e+03, 0 times the typical 3.5, and the like)" in alike
     event = RoundEvent(**vars(ROUND) | {"refused": {f"c{k}": "loss is NaN" for k in range(600)}})
     assert f"({', '.join(f'c{k}' for k in range(8))} and 592 more: loss is NaN)" in round_line(event).plain

@@ -78,14 +78,19 @@ def test_a_best_round_on_validation_data_is_labeled() -> None:
     assert "validation data" in out.getvalue()
     assert "(round 21)" in out.getvalue()
     assert "…" not in out.getvalue().partition("time")[0]
+    tested = replace(best, test={**RESULT.metrics, "auc": 0.875})
+    header, auc = summary_lines(replace(RESULT, best=tested), None)[1:3]
+    assert "final  round 21, best on validation data  clients min" in header
+    assert auc.split()[:4] == ["AUC", "↑", "0.980", "0.875"], "that of the model which the verdict judges"
 
 
 def test_without_a_best_round_there_is_no_column_for_one() -> None:
-    lines = summary_lines(replace(RESULT, best=None), None)
+    lines = summary_lines(replace(RESULT, best=Best(round=RESULT.rounds_done, metrics=RESULT.metrics)), None)
     assert lines[1:3] == [
         "metric          final  clients min  median    max",
         "AUC ↑           0.980        0.910   0.925  0.940",
     ]
+    assert summary_lines(replace(RESULT, best=None, clients={}), None)[1] == "metric          final", "as in sums"
 
 
 def test_the_number_of_measuring_clients_is_shown() -> None:

@@ -194,7 +194,7 @@ def test_an_invitation_names_task_method_privacy_and_vocabulary(tmp_path: Path) 
     assert str(result.exception) == "--task contradicts --invite, which names it; remove one of them"
 
 
-def test_it_begins_with_three_sentences_and_details_follow_on_demand() -> None:
+def test_it_begins_with_three_sentences_and_details_follow_on_demand(tmp_path: Path) -> None:
     words = ("--task", "rules", "--method", "fedrule", "--data", "demo:0-12")
     text = run(*words)
     first, second, third, *_ = text.splitlines()
@@ -206,6 +206,13 @@ def test_it_begins_with_three_sentences_and_details_follow_on_demand() -> None:
     assert third.startswith("Noise: none")
     assert "norm before" not in text
     assert "norm before" in run(*words, "--details")
-    noised = run(*words, "--epsilon", 8, "--set", "privacy.accept-noise=true").splitlines()
+    (tmp_path / "policy.toml").write_text('share-metrics = "without_noise"')
+    private = ("--epsilon", 8, "--set", "privacy.accept-noise=true", "--policy", tmp_path / "policy.toml")
+    noised = run(*words, *private).splitlines()
     assert "bounded for each client by ε = 8, a reasonable guarantee" in noised[1]
     assert noised[2].endswith("hardly anything of one reply is yours.")
+    assert noised[0].endswith(" numbers in each of 30 rounds."), "metrics stay here"
+    solved = run("--task", "rules", "--method", "ridge", "--data", "demo:0-12").splitlines()
+    [leaves] = [line for line in solved if line.startswith("What leaves: statistics of your data, ")]
+    assert "numbers in the first of 3 rounds, and in plaintext your number of records" in leaves
+    assert "loss" not in leaves

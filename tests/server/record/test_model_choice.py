@@ -87,6 +87,17 @@ def test_a_checkpoint_that_is_not_stored_is_refused(tmp_path: Path, checkpoint: 
         load_checkpoint(folder, checkpoint)
 
 
+def test_rounds_before_the_last_sum_have_no_model(tmp_path: Path) -> None:
+    _, folder = train(tmp_path, "ridge")
+    assert load_checkpoint(folder).about == "round 3, the last"
+    folder.save_model({}, {"round": "1"})
+    with pytest.raises(ConfigError, match=r"has its first model in round 3, not in round 1$"):
+        load_checkpoint(folder)
+    (folder.path / "result.json").unlink()
+    with pytest.raises(ConfigError, match="not in round 1; continue it with --resume toy"):
+        load_checkpoint(folder)
+
+
 def test_early_stopping_needs_validation_data() -> None:
     with pytest.raises(
         ConfigError, match=r"federation\.stop=5 needs metrics, .* set tasks\.rules\.validation-share above 0"

@@ -10,20 +10,7 @@ import pytest
 from client.privacy.ledger.database import Slot
 from common.errors import LedgerError, StateError
 from common.privacy.mechanisms import Gaussian
-from tests.support.ledgers import opened, spend
-
-
-def refuses(folder: Path, match: str) -> None:
-    """Neither opens nor releases."""
-    made: list[int] = []
-
-    def make() -> bytes:
-        made.append(1)
-        return b"noise"
-
-    with pytest.raises(LedgerError, match=match):
-        opened(folder).release(Slot("run", 9), opened(folder).terms(Gaussian(0.01, 1.0)), make)
-    assert not made
+from tests.support.ledgers import opened, refuses, spend
 
 
 def statement(path: Path, sql: str) -> None:

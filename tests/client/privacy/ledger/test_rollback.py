@@ -5,26 +5,10 @@ from pathlib import Path
 
 import pytest
 
-from client.privacy.ledger.database import Slot
 from client.privacy.ledger.ledger import Ledger
 from client.privacy.ledger.roll_back import LedgerHead, RollbackRecord
-from common.errors import LedgerError
 from common.privacy.accounts import Zcdp
-from common.privacy.mechanisms import Gaussian
-from tests.support.ledgers import opened, record_of, spend
-
-
-def refuses(folder: Path, match: str) -> None:
-    """Neither opens nor releases."""
-    made: list[int] = []
-
-    def make() -> bytes:
-        made.append(1)
-        return b"noise"
-
-    with pytest.raises(LedgerError, match=match):
-        opened(folder).release(Slot("run", 9), opened(folder).terms(Gaussian(0.01, 1.0)), make)
-    assert not made
+from tests.support.ledgers import opened, record_of, refuses, spend
 
 
 def test_an_older_copy_is_noticed_and_the_newest_goes_on(folder: Path) -> None:

@@ -20,6 +20,7 @@ from common.tasks.markets.task import TASK
 from common.wire.sparse_rows import expand
 from deploy.simulation.grid import simulate
 from server.record.folder import RunDirectory
+from tests.support.closed_form import solve
 from tests.support.markets import DEMO
 
 GOODS = DEMO.vocabulary
@@ -37,13 +38,7 @@ def learners() -> list[MarketsLearner]:
 
 def solution(clients: list[MarketsLearner], sums: int = 7) -> Arrays:
     """Return what the first sums of all markets give."""
-    solved = blend.sizes(GOODS, False)
-    for _ in range(sums):
-        template = blend.template(solved)
-        replies = [expand(client.statistics(solved), template) for client in clients]
-        assert all({n: a.shape for n, a in r.items()} == {n: a.shape for n, a in template.items()} for r in replies)
-        solved = blend.solve(solved, {n: np.sum([r[n] for r in replies], axis=0) for n in template}, 0.0)
-    return solved
+    return solve(TASK, blend.sizes(GOODS, False), clients, sums)
 
 
 def test_the_second_sum_is_that_of_all_counts() -> None:

@@ -19,6 +19,7 @@ from common.tasks.ratings.task import TASK
 from common.tasks.ratings.vocabulary import demo_products
 from common.wire.sparse_rows import expand
 from deploy.simulation.grid import simulate
+from tests.support.closed_form import solve
 
 RATERS = demo_raters(0, 60, 1)
 
@@ -31,13 +32,7 @@ def learners(**options: str) -> list[RatingsLearner]:
 
 def solution() -> Arrays:
     """Return what the sums of all raters give."""
-    solved, clients = neighbours.sizes(demo_products(), False), learners()
-    for _ in range(3):
-        template = neighbours.template(solved)
-        replies = [expand(client.statistics(solved), template) for client in clients]
-        assert all({n: a.shape for n, a in r.items()} == {n: a.shape for n, a in template.items()} for r in replies)
-        solved = neighbours.solve(solved, {n: np.sum([r[n] for r in replies], axis=0) for n in template}, 0.0)
-    return solved
+    return solve(TASK, neighbours.sizes(demo_products(), False), learners(), 3)
 
 
 @pytest.mark.parametrize("raters", [60, 4])

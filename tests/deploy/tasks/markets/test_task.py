@@ -1,6 +1,7 @@
 """Command `recommend` for an item of a market."""
 
 import json
+import re
 from pathlib import Path
 
 import pytest
@@ -56,4 +57,6 @@ def test_unknown_names_are_answered_with_close_ones(runs: Path, monkeypatch: pyt
     assert "has no item 'P001'; did you mean 'P0" in str(item)
     nothing = recommend().exception
     assert isinstance(nothing, ConfigError)
-    assert "--item" in str(nothing)
+    example = re.search(r"--item is missing; .* of market \S+ by its id or title, such as (P\d+)", str(nothing))
+    assert example
+    assert recommend("--item", example[1]).exit_code == 0
