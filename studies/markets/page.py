@@ -18,7 +18,7 @@ from studies.markets.experiments import (
     TITLES,
     XMARKET,
 )
-from studies.markets.weights import PULL, SUMMARIES, WEIGHTED
+from studies.markets.weights import DESCENT, PAIRS, PULL, SUM_ROUNDS, SUMMARIES, WEIGHTED
 
 ORDER = (*SMALL, "mean", *(name for name in MARKETS if name not in SMALL))
 """Columns: markets, and the mean of the small ones."""
@@ -74,7 +74,8 @@ def _weights(rows: Mapping[str, Row]) -> Iterator[str]:
     measured = in_order(rows, (one.key for one in WEIGHTED)).values()
     if measured:
         shown = [*in_order(rows, (PULL, SUMMARIES)).values(), *measured]
-        yield f"{prose.WEIGHTS}\n\n{_table(shown)}"
+        about = prose.WEIGHTS.format(pairs=PAIRS, rate=DESCENT["lr"], rounds=SUM_ROUNDS)
+        yield f"{about}\n\n{_table(shown)}"
 
 
 def _table(rows: Iterable[Row]) -> Table:
