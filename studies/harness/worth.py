@@ -92,7 +92,7 @@ class Line:
 _HOMES = ("own-relation", "counts-relation|counts-sides|counts-triple", "fedrule-adam", *_CLOSED)
 _CLICKS = (
     "own-bigram|own-history|ridge:hr20_history|ridge:hr20_recency",
-    "own-rules|session-rules|bigram|popularity",
+    "own-rules|session-rules|session-knn|session-items|bigram|popularity",
     "fedga",
     *_CLOSED,
 )
@@ -143,7 +143,7 @@ One line for each data set, from the rows that the studies store; means over see
 {_table(["data", "measure", *COLUMNS], quality)}
 
 - **alone**: the best simple predictor from an owner's own data. Of a home, the relations of its own rules by frequency; on
-  setup B the list of valid rules is that of all homes.
+  setup B the list of valid rules is that of all homes. Popularity breaks ties of visits.
 - **simple line**: the strongest count or regression on pooled data, which no owner would hand over.
 - **paper's model**: the paper's network, trained by the paper's method, without noise. That of ratings
   has Gaussian noise at ε = 10.
