@@ -59,8 +59,8 @@ MARKETS = (
             for pair in COMPARED_SUMS
         ),
         tuple(Contrast("markets", "xmarket/pairs", *pair, "mrr20", clients=SMALL) for pair in COMPARED),
-        f"λ_w beside a sum over pairs, as in the paper, by SGD; {SUM_ROUNDS} rounds of one step, not 200 of 20 epochs; hashed"
-        " ids; random pairs; means over five markets, not the US market, which is not here and has 250 times as many pairs;"
-        " for PF-GNN+, four other points; beyond: λ_w beside our loss, a mean, by Adam, in ten rounds of 20 steps",
+        f"λ_w beside a sum over pairs, as in the paper, by SGD in {SUM_ROUNDS} rounds of one step: not run yet; beyond: λ_w"
+        " beside our loss, a mean, by Adam in ten rounds of 20 steps, where it pulls far more; hashed ids; random pairs; means"
+        " over five markets, not the US market, which is not here; for PF-GNN+, four other points",
     ),
 )
