@@ -12,6 +12,7 @@
 import argparse
 import logging
 import math
+import os
 import sys
 from collections.abc import Callable, Mapping
 from importlib import import_module
@@ -37,6 +38,7 @@ NOT_TIMED = ("__init__", "timing", "sessions_reference")
 
 def main() -> int:
     """Run the command; return its exit status."""
+    os.environ.setdefault("OMP_NUM_THREADS", "1")  # BLAS reads it at its import; the matrices are small
     arguments = sys.argv[1:]
     provide()
     if arguments[:1] == ["speed"]:

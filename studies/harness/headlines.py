@@ -85,7 +85,7 @@ HEADLINES = {
         entries=(
             Entry("popularity", f"{_X}/degree", "mrr20", clients=SMALL),
             Entry("local GNN", f"{_X}/local", "mrr20", clients=SMALL),
-            Entry("PF-GNN+, centroids", f"{_X}/pfgnn-centroid", "mrr20", "paper", SMALL),
+            Entry("PF-GNN+, paper's model", f"{_X}/pfgnn-plus", "mrr20", "paper", SMALL),
             Entry("own random walk", f"{_X}/walk", "mrr20", "alone", SMALL),
             Entry("FedAvg, federated scorer", f"{_X}/default-alone", "mrr20", "", SMALL),
             Entry("default", f"{_X}/ridge", "mrr20", "default", SMALL),

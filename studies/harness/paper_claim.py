@@ -147,7 +147,8 @@ of the second row's value, means over data sets; of ρ, differences. Positive is
 
 - **reproduced**: sign and size agree with the paper's. Sizes do if one is at most twice the other, or if the paper's
   lies in our 90 % interval. Where it states no number, the interval must lie on its side.
-- **smaller**, **larger**: the sign agrees. **refuted**: the interval is on the other side. **in part**: effects differ.
+- **larger**: the sign agrees. **smaller**: so it does, or the interval includes zero and ends below half of the paper's effect.
+- **refuted**: the interval is on the other side. **in part**: effects differ.
 - **open**: none of these, fewer than {SEEDS} seeds, or not measured.
 
 **Beyond it**: other data, equal tuning and stronger rivals. Differences are paired by seed; of MSE, shares. Intervals are at

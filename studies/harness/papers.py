@@ -130,7 +130,6 @@ _SESSIONS = (_GOWALLA, _PART, "yoochoose/default")
 _ALL_SESSIONS = (*_SESSIONS, "diginetica/default")
 _LOCAL = ("fedavg", "fedavgm", "fedprox", "fedgate")
 _SAME_RATE = [(f"dra-{rate}", f"adam-{rate}") for rate in (0.005, 0.01, 0.02, 0.04)]
-_VARIED = ("fedga-0.003", "fedga-0.001", "fedga-steps-5", "fedga-steps-5-slow")
 _SENSITIVITY = "gowalla/sensitivity"
 
 
@@ -142,11 +141,16 @@ def _of_sessions(first: str, second: str, parts: tuple[str, ...], effects: dict[
     )
 
 
+def _no_worse(*names: str) -> tuple[Contrast, ...]:
+    """Return comparisons of a changed setting with FedGA on Gowalla, after 100 rounds."""
+    return tuple(Contrast("sessions", _SENSITIVITY, name, "fedga", "hr20", no_worse=True) for name in names)
+
+
 SESSIONS = (
     PaperClaim(
         "FedGA",
         "G1",
-        "FedGA is far above FedAvg, by up to 167 % in HR@20; FedProx is no better than FedAvg",
+        "FedGA is above FedAvg, by up to 167 % in HR@20; FedProx is no better than FedAvg",
         (
             *(
                 Reported("Section 5", (Contrast("sessions", part, "fedga", "fedavg", "hr20"),))
@@ -162,8 +166,9 @@ SESSIONS = (
             *contrasts("sessions", (_GOWALLA, _PART), [("fedga", name) for name in _LOCAL], ("hr20",)),
             *contrasts("sessions", _ALL_SESSIONS[2:], [("fedga", "fedavgm")], ("hr20",)),
         ),
-        f"FedGA tuned over two to four points, FedAvg over six; FedAvg with {PLATEAU} rounds, against FedGA's 100 on Gowalla,"
-        " is not run yet; FedAvg and FedProx with five local steps each; beyond: momentum and control variates",
+        "FedGA tuned over two to four points, FedAvg over six; on Gowalla also FedAvg with"
+        f" {PLATEAU} rounds against FedGA with 100; FedAvg and FedProx with five local steps each; beyond: momentum and"
+        " control variates",
     ),
     PaperClaim(
         "FedGA",
@@ -184,16 +189,16 @@ SESSIONS = (
     PaperClaim(
         "FedGA",
         "G4",
-        "FedGA is insensitive to K ≤ 50 and to η₀ in 0.001 to 0.01",
+        "FedGA is insensitive to η₀ in 0.001 to 0.01",
         (
             Reported(
                 "Table 3",
                 (Contrast("sessions", _SENSITIVITY, "fedga-0.003-plateau", "fedga-plateau", "hr20", no_worse=True),),
             ),
         ),
-        tuple(Contrast("sessions", _SENSITIVITY, name, "fedga", "hr20", no_worse=True) for name in _VARIED),
-        "ηₛ = .003 against .01 after 400 rounds; beyond: after 100 rounds, where small rates have not caught up; K read as"
-        " local steps, up to 5, of the same rate or of a fifth of it",
+        _no_worse("fedga-0.003", "fedga-0.001"),
+        f"ηₛ = .003 against .01 after {PLATEAU} rounds, .001 not run so long; beyond: after 100 rounds, where small rates have"
+        " not caught up",
     ),
     PaperClaim(
         "FedGA",
@@ -214,6 +219,13 @@ SESSIONS = (
         (Reported("Section 5", (Contrast("sessions", "gowalla/long", "fedga", "fedadam", "largest_fall"),)),),
         deviation="Gowalla, 2,000 rounds of 20 clients; fall of HR@20 from its best so far; not testable on the paper's"
         " Retailrocket and LastFM-1K, which are not here",
+    ),
+    PaperClaim(
+        "FedGA",
+        "G7",
+        "FedGA loses less than 2 % with K up to 50",
+        contrasts=_no_worse("fedga-steps-5", "fedga-steps-5-slow"),
+        deviation="beyond: K read as local steps, 5 instead of 1, of the same rate or of a fifth of it, after 100 rounds",
     ),
 )
 
@@ -254,7 +266,7 @@ TRAFFIC = (
         "FedSTL",
         "S4",
         "Properties of eight templates are inferred and used",
-        lacks="one seed of each template with the property in the loss and without; four more of all cost about 3 hours",
+        lacks="one seed of each template with the property in the loss and without; four more of all cost about 4 hours",
     ),
 )
 
@@ -291,8 +303,9 @@ RATINGS = (
             for name in ("uniform18", "random_arm")
             for cell in _BUDGETS
         ),
-        "accounting corrected, so that noise is far above the paper's and no planner's model learns; beyond: uniform over as"
-        " many rounds as BGTplanner (18), and arms drawn at random",
+        "20 rounds, not 100; accounting corrected, so that noise is far above the paper's and no planner's model learns; with"
+        " noise of two helpers, 100 rounds of all four would cost about 4 hours and are not run; beyond: uniform over as many"
+        " rounds as BGTplanner (18), and arms drawn at random",
     ),
     PaperClaim(
         "BGTplanner",

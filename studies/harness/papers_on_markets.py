@@ -6,7 +6,7 @@ from studies.harness.paper_effects import Reported
 from studies.markets.experiments import SMALL
 from studies.markets.retail import MARKETS as RETAIL_MARKETS
 from studies.markets.retail import RETAIL
-from studies.markets.weights import COMPARED, COMPARED_SUMS
+from studies.markets.weights import COMPARED, COMPARED_SUMS, SUM_ROUNDS
 
 _TEXTS = (f"{RETAIL}/cold", f"{RETAIL}/pairs")
 """Sets whose items have texts, as the paper's do: new items, and random pairs."""
@@ -59,8 +59,8 @@ MARKETS = (
             for pair in COMPARED_SUMS
         ),
         tuple(Contrast("markets", "xmarket/pairs", *pair, "mrr20", clients=SMALL) for pair in COMPARED),
-        "rows whose λ_w weighs the paper's loss, a sum over pairs, are not run yet; beyond: λ_w beside our loss, a mean, where"
-        " it pulls far more; hashed ids; random pairs; means over five markets, not the US market, which is not here;"
-        " for PF-GNN+, four other points",
+        f"λ_w beside a sum over pairs, as in the paper, by SGD in {SUM_ROUNDS} rounds of one step: not run yet; beyond: λ_w"
+        " beside our loss, a mean, by Adam in ten rounds of 20 steps, where it pulls far more; hashed ids; random pairs; means"
+        " over five markets, not the US market, which is not here; for PF-GNN+, four other points",
     ),
 )

@@ -8,7 +8,7 @@ from studies.harness.headline import Entry
 from studies.harness.results import Results
 from studies.harness.row import About, Metrics, RowKey, mean_sd
 from studies.harness.statistics import SEEDS
-from studies.markets.experiments import SMALL
+from studies.markets.experiments import BASELINES, SMALL
 from studies.markets.retail import MARKETS as RETAIL_MARKETS
 
 COLUMNS = ("alone", "simple line", "paper's model", "default", "helpers, ε = 8", "helpers, ε = 2")
@@ -28,7 +28,8 @@ class Line:
         measure: Metric in words, with an arrow to better values.
         part: Data set and protocol, as `set/protocol`.
         metric: Metric of the rows.
-        rows: A row for each column, empty for none; `PROTOCOL/ROW` of another protocol, `ROW:METRIC` of another metric.
+        rows: A row for each column, empty for none; `PROTOCOL/ROW` of another protocol, `ROW:METRIC` of another metric. Of
+            `ROW|ROW` the best mean counts.
         digits: Digits behind the point.
         scale: Factor of every value.
         clients: Clients whose mean counts; empty for the row's own mean.
@@ -59,19 +60,49 @@ class Line:
         elsewhere, _, name = found.partition(":")[0].rpartition("/")
         return RowKey(set_, elsewhere or protocol, name)
 
+    def is_behind(self, results: Results, column: int) -> bool:
+        """Return True if the default's mean, as it is shown, is worse than a column's."""
+        found = [self._best(results, self.rows[k]) for k in (COLUMNS.index("default"), column)]
+        if not all(found):
+            return False
+        ours, theirs = (round(self.scale * fmean(values.values()), self.digits) for values in found)
+        return ours > theirs if self.measure.endswith("↓") else ours < theirs
+
+    def _best(self, results: Results, found: str) -> Mapping[int, float]:
+        """Return seed -> value of the best of the rows; empty without any."""
+        each = [values for one in found.split("|") if (values := self._values(results, one))]
+        best = min if self.measure.endswith("↓") else max
+        return best(each, key=lambda one: fmean(one.values())) if each else {}
+
     def _cell(self, results: Results, found: str) -> str:
-        key = self._key(found)
-        if key not in results.rows:
+        values = self._best(results, found)
+        if not values:
             return "–"
-        values = Entry(key.row, str(key), found.partition(":")[2] or self.metric, clients=self.clients).values(results)
         text = mean_sd(values.values(), self.digits, self.scale, shows_zero=False)
         return f"{text} ({len(values)} seeds)" if 1 < len(values) < SEEDS else text
 
+    def _values(self, results: Results, found: str) -> Mapping[int, float]:
+        """Return seed -> value of a row; empty without it."""
+        key = self._key(found)
+        if key not in results.rows:
+            return {}
+        return Entry(key.row, str(key), found.partition(":")[2] or self.metric, clients=self.clients).values(results)
 
-_HOMES = ("own-relation", "counts-triple", "fedrule-adam", *_CLOSED)
-_CLICKS = ("own-bigram", "own-rules", "fedga", *_CLOSED)
-_SENSORS = ("baselines-calibrated:profile_mse", "baselines-calibrated", "fedstl-rounds", *_CLOSED)
-_RATINGS = ("all/own-mean", "all/biases", "paper/bgtplanner-gaussian-10", *_HELPED)
+
+_HOMES = ("own-relation", "counts-relation|counts-sides|counts-triple", "fedrule-adam", *_CLOSED)
+_CLICKS = (
+    "own-bigram|own-history|ridge:hr20_history|ridge:hr20_recency",
+    "own-rules|session-rules|session-knn|session-items|bigram|popularity",
+    "fedga",
+    *_CLOSED,
+)
+_SENSORS = (
+    "|".join(f"baselines-calibrated:{name}_mse" for name in ("profile", "ridge", "last_week")),
+    "baselines-calibrated|baselines-calibrated:joint_mse",
+    "fedstl-rounds",
+    *_CLOSED,
+)
+_RATINGS = ("all/own-mean", "all/item-mean|all/biases", "paper/bgtplanner-gaussian-10", *_HELPED)
 
 LINES = (
     Line(
@@ -89,12 +120,12 @@ LINES = (
     Line("ratings", "FilmTrust", "RMSE ↓", "ft/once", "rmse", _RATINGS, 4, 1.0),
     Line(
         *("markets", "XMarket, five markets", "MRR@20, % ↑", "xmarket/pairs", "mrr20"),
-        ("walk", "", "pfgnn-plus", *_CLOSED),
+        ("|".join(BASELINES), "", "pfgnn-plus", *_CLOSED),
         clients=SMALL,
     ),
     Line(
         *("markets", "Online Retail, new items", "MRR@20, % ↑", "online-retail/cold", "mrr20"),
-        ("text", "shared", "pfgnn-plus", *_CLOSED),
+        ("text|walk|degree", "shared", "pfgnn-plus", *_CLOSED),
         clients=RETAIL_MARKETS,
     ),
 )
@@ -112,12 +143,14 @@ One line for each data set, from the rows that the studies store; means over see
 {_table(["data", "measure", *COLUMNS], quality)}
 
 - **alone**: the best simple predictor from an owner's own data. Of a home, the relations of its own rules by frequency; on
-  setup B the list of valid rules is that of all homes.
-- **simple line**: the strongest count or regression on pooled data, which no owner would hand over.
+  setup B the list of valid rules is that of all homes. Popularity breaks ties of visits.
+- **simple line**: the strongest count, regression or search for neighbours on pooled data, which no owner would hand over.
 - **paper's model**: the paper's network, trained by the paper's method, without noise. That of ratings
   has Gaussian noise at ε = 10.
 - **default**: what `fedloom up` trains, the closed form. Sums of two helpers without noise give the same answers.
 - **helpers**: the same in one sum of two helpers with noise for whole clients. δ is the default's.
+
+{_behind(results)}
 
 A measure is that of the list that is shown. Rows without a number of seeds have five or more, or no randomness.
 A dash is a row that is not measured, or that a task does not have: no simple line of XMarket pools its markets.
@@ -132,6 +165,17 @@ several days, beside other work: times are rough.
 Made by `python -m studies worth`, not edited by hand. Settings and single seeds are on the pages of
 [rules](rules.md), [sessions](sessions.md), [traffic](traffic.md), [ratings](ratings.md) and [markets](markets.md).
 """
+
+
+def _behind(results: Mapping[str, Results]) -> str:
+    """State where the default's mean is worse than a column before the paper's model."""
+    found = [
+        f"{one.data} ({name})"
+        for one in LINES
+        for column, name in enumerate(COLUMNS[: COLUMNS.index("paper's model")])
+        if one.is_behind(results[one.study], column)
+    ]
+    return f"By means, the default is worse than a simple predictor on: {', '.join(found) or 'none'}."
 
 
 def _table(titles: list[str], rows: list[list[str]]) -> str:

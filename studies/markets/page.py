@@ -18,7 +18,7 @@ from studies.markets.experiments import (
     TITLES,
     XMARKET,
 )
-from studies.markets.weights import PULL, SUMMARIES, WEIGHTED
+from studies.markets.weights import DESCENT, PAIRS, PULL, SUM_ROUNDS, SUMMARIES, SUMMED, WEIGHTED
 
 ORDER = (*SMALL, "mean", *(name for name in MARKETS if name not in SMALL))
 """Columns: markets, and the mean of the small ones."""
@@ -71,10 +71,12 @@ def _protocol(protocol: str, rows: Mapping[str, Row]) -> Iterator[str]:
 
 def _weights(rows: Mapping[str, Row]) -> Iterator[str]:
     """Return the rows of other weights, after those of the paper's weights of PF-GNN+."""
-    measured = in_order(rows, (one.key for one in WEIGHTED)).values()
+    measured = in_order(rows, (one.key for one in WEIGHTED))
     if measured:
-        shown = [*in_order(rows, (PULL, SUMMARIES)).values(), *measured]
-        yield f"{prose.WEIGHTS}\n\n{_table(shown)}"
+        yield prose.WEIGHTS
+        if any(SUMMED in key for key in measured):
+            yield prose.SUMS.format(pairs=PAIRS, rate=DESCENT["lr"], rounds=SUM_ROUNDS)
+        yield str(_table([*in_order(rows, (PULL, SUMMARIES)).values(), *measured.values()]))
 
 
 def _table(rows: Iterable[Row]) -> Table:

@@ -37,8 +37,11 @@ Kingdom."""
 
 WEIGHTS = """## Weights λ_w and λ_s of the local terms: random pairs
 
-The first two rows have λ_w = 1 and λ_s = .01. Each row has its own rate of the same grid. The paper's loss is a sum over pairs,
-ours a mean: rows *of a sum* have λ_w divided by the mean number of pairs of a market, and one of two rates."""
+The first two rows have λ_w = 1 and λ_s = .01. Each row has its own rate of the same grid."""
+
+SUMS = """The paper's loss is a sum over pairs, ours a mean: rows *of a sum* have λ_w divided by {pairs:,}, the mean number
+of pairs of a market. They train by SGD at a rate of {rate:g}, not tuned, in {rounds} rounds of one step. The pull bounds a
+market's change of φ in a round: near its gradient over 2 λ_w, whatever the rate."""
 
 NOT_RUN = """## Not run
 

@@ -83,9 +83,14 @@ def _step(first: Row, second: Row, metric: str) -> str:
     markets = [compare(first, second, metric, market) for market in MARKETS]
     won = sum(one.mean > 0 for one in markets if one)
     return (
-        f"{_plain(first)} above {_plain(second)}, {NAMES[metric]}: {pair.text(1)}, {verdict(pair.mean > 0)};"
+        f"{_plain(first)} above {_plain(second)}, {NAMES[metric]}: {pair.text(1)}, {_in_all_seeds(pair)};"
         f" in {won} of {count(len(MARKETS), 'market')}."
     )
+
+
+def _in_all_seeds(pair: Comparison) -> str:
+    """Return the verdict if all seeds share a sign, else `open`."""
+    return verdict(pair.won > 0) if pair.won in (0, pair.seeds) else "open"
 
 
 def _plain(row: Row) -> str:

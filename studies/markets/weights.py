@@ -14,25 +14,31 @@ PAIRS = 8_019
 A weight λ_w beside the sum is λ_w / `PAIRS` beside the mean. λ_s is divided by n² in any case.
 """
 
-MIDDLE = slice(2, 4)
-"""Rates of the grid for weights of sums.
-
-The others are far below on validation data at λ_w = .1 beside a mean.
-"""
-
 SUMMED = "-sum"
 """Part of the key of rows whose λ_w weighs a sum."""
 
+SUM_ROUNDS = 100
+"""Rounds of rows of sums, half of the paper's, with one local step each."""
+
+DESCENT: Settings = {"optimizer": "sgd", "clip-norm": 0.0, "local-steps": 1, "lr": 100.0}
+"""Local training of rows of sums.
+
+Adam's steps have no scale, so that sum and mean would be one. At 300, λ_w = 1 and 20 steps a round diverge.
+"""
+
 
 def _weighted(key: str, weights: Settings, name: str, *, summed: bool = False) -> Experiment:
-    """Return a row with other weights, tuned over the same rates; of a sum, λ_w is the paper's."""
+    """Return a row with other weights, tuned over the same rates; of a sum, by SGD, λ_w is the paper's."""
     one = next(one for one in EXPERIMENTS if one.key == key)
     values = "-".join(f"{value:g}" for value in weights.values())
-    ours = {**weights, "lambda-w": float(weights["lambda-w"]) / PAIRS} if summed else weights
-    settings = {**one.settings, **method_options("pfgnn", ours)}
-    key, title = (f"{key}{SUMMED}", f"{name} of a sum") if summed else (key, name)
-    grid = one.grid[MIDDLE] if summed else one.grid
-    return replace(one, key=f"{key}-{values}", title=f"{one.title}, {title}", settings=settings, grid=grid)
+    if not summed:
+        settings = {**one.settings, **method_options("pfgnn", weights)}
+        return replace(one, key=f"{key}-{values}", title=f"{one.title}, {name}", settings=settings)
+    ours = {**weights, "lambda-w": float(weights["lambda-w"]) / PAIRS, **DESCENT}
+    rounds: Settings = {"rounds": SUM_ROUNDS, "evaluate-every": SUM_ROUNDS - 1}
+    settings = {**one.settings, **rounds, **method_options("pfgnn", ours)}
+    key, title = f"{key}{SUMMED}-{values}", f"{one.title}, {name} of a sum"
+    return replace(one, key=key, title=title, settings=settings, grid=({},))
 
 
 def _of_pull(*, summed: bool = False) -> tuple[Experiment, ...]:

@@ -7,7 +7,7 @@ from common.methods.pfgnn import PFGNN
 from common.tasks.markets.task import TASK
 from studies.harness.experiment import Experiment
 from studies.markets.experiments import EXPERIMENTS, MARKETS, PROTOCOLS, RATES, SMALL, under
-from studies.markets.weights import COMPARED, COMPARED_SUMS, PULL, SUMMARIES, WEIGHTED
+from studies.markets.weights import COMPARED, COMPARED_SUMS, PAIRS, PULL, SUM_ROUNDS, SUMMARIES, SUMMED, WEIGHTED
 
 
 @pytest.mark.parametrize("one", EXPERIMENTS, ids=[one.key for one in EXPERIMENTS])
@@ -29,11 +29,23 @@ def test_rows_of_other_weights_differ_from_theirs_by_the_weights_alone() -> None
     for one in WEIGHTED:
         like = rows[SUMMARIES if one.key.startswith(SUMMARIES) else PULL]
         assert (one.seeds, one.protocol) == (like.seeds, like.protocol)
-        assert all(point in like.grid for point in one.grid)
-        assert one.settings.keys() - like.settings.keys() <= names
+        if SUMMED in one.key:
+            continue
+        assert one.grid == like.grid
+        changed = {name for name, value in one.settings.items() if like.settings.get(name) != value}
+        assert changed <= names
     assert (PFGNN().lambda_w, PFGNN().lambda_s) == (1.0, 0.01)
     assert {key for pair in (*COMPARED, *COMPARED_SUMS) for key in pair} == {
         PULL,
         SUMMARIES,
         *(one.key for one in WEIGHTED),
     }
+
+
+def test_rows_of_sums_differ_by_their_weights_alone() -> None:
+    sums = [parse({**one.settings, "seed": 1}) for one in WEIGHTED if SUMMED in one.key]
+    weights = [(one.method_options.lambda_w * PAIRS, one.method_options.lambda_s) for one in sums]
+    assert len(set(zip(weights, (one.method_options.plus for one in sums), strict=True))) == len(sums) == 10
+    same = {one.method_options.model_copy(update={"lambda_w": 0, "lambda_s": 0, "plus": False}) for one in sums}
+    assert len(same) == 1
+    assert {(one.rounds, one.method_options.local_steps) for one in sums} == {(SUM_ROUNDS, 1)}
