@@ -33,16 +33,12 @@ class LocalTraining(Options):
     """Adam's moments between rounds: `reset` to zero, or `persist` in the client state."""
 
     weighting: Literal["uniform", "examples"] = "uniform"
-    """Weight p_k of a client in the server's mean: `uniform` is 1/K; `examples` is its share of all
-    training records."""
+    """Weight p_k of a client in the server's mean: `uniform` is 1/K; `examples` is its share of all training
+    records, of which each client's count up to `secure-sums.most-examples`."""
 
     def steps(self, phase: str) -> int:
         """Return the number of local steps of an exchange; a method may have a second exchange."""
         return self.local_steps
-
-    def weight(self, examples: int) -> float:
-        """Return the weight of a client with so many training records."""
-        return 1.0 if self.weighting == "uniform" else float(examples)
 
     def rate(self, parameter: str) -> float:
         """Return η of a parameter, by its name; `predictor.…` may have its own."""

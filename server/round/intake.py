@@ -13,7 +13,7 @@ from flwr.app import Message, RecordDict
 from common.arrays import Arrays, norm
 from common.config.run import RunConfig
 from common.contribution import GRADIENT, UPDATE, BlockReply, Contribution, Lengths
-from common.errors import WireError
+from common.errors import FedloomError, WireError
 from common.tasks.closed_form import Entries
 from common.tasks.registry import TASKS
 from common.wire.codec import Handed, decode
@@ -82,6 +82,10 @@ class Intaken:
         return replace(self, replies=others, rejected={**self.rejected, **rejected}, total=None)
 
 
+class RepeatedError(FedloomError):
+    """Loss of a round's results that costs no more than asking again."""
+
+
 class Intake(Protocol):
     """Way from the clients' replies to one contribution."""
 
@@ -111,6 +115,7 @@ class Intake(Protocol):
 
         Raises:
             QuorumError: Too few clients for a secure sum, or a helper does not answer.
+            RepeatedError: The results are lost, and the round is asked again.
         """
 
     def take_all(self, at: RoundContext, messages: Iterable[Message], phase: str) -> tuple[list[Reply], dict[str, str]]:
@@ -322,7 +327,7 @@ class SingleIntake(Intake):
             self._enrolment.ledgers.note(node, sent.ledger)
         elif self._entries and not isinstance(reply, BlockReply):
             check_entries(reply.update, self._entries, reply.examples)
-        return Reply(name, at.config.method_options.weight(reply.examples), reply, rows, measure(reply))
+        return Reply(name, at.config.weight(reply.examples), reply, rows, measure(reply))
 
     def _template(self, at: RoundContext, model: Arrays) -> Arrays:
         """Return the part of a model that clients send updates of."""

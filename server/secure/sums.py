@@ -143,6 +143,10 @@ class SumLostError(RefusedError):
     """Sum that will never be opened; the next round has another number."""
 
 
+class ImpossibleSumError(SumLostError):
+    """Opened sum that no data of its clients give."""
+
+
 class TooFewUploadsError(QuorumError):
     """Fewer usable uploads than a sum needs."""
 
@@ -421,6 +425,10 @@ class HelperSums:
         found = assign(clients, groups, self._config.seed, number, self._store.groups(number))
         self._store.write_groups(number, found)
         return found
+
+    def is_announced(self, number: int, channel: str) -> bool:
+        """Return True if clients may have the terms of a sum."""
+        return self._store.announced(number, channel)[0] is not None
 
     def pending(self, number: int, channel: str) -> FixedSum | None:
         """Return the sum whose set of clients was final when the server stopped."""

@@ -1,5 +1,6 @@
 """Losses and lies during secure sums: clients are left out, and no second sum is opened."""
 
+from collections import Counter
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
@@ -116,6 +117,52 @@ def test_a_helper_that_starts_again_costs_the_open_round(
     result = federation.run(config)
     assert (result.rounds_done, [one.clients for one in federation.sums()]) == (3, [0, 4, 4] if lost else [4, 4, 4])
     assert [one.lost for one in federation.sums() if one.lost] == [GONE.format(0)] * lost
+
+
+@pytest.mark.parametrize(
+    ("kind", "when", "helper"), [(TRAIN, 1, 0), (PREPARE, 3, 1), (OPEN, 1, 0), (OPEN, 1, 1), (OPEN, 4, 0)]
+)
+def test_a_closed_form_whose_helper_starts_again_has_the_bits_of_an_undisturbed_one(
+    kind: str, when: int, helper: int, tmp_path: Path
+) -> None:
+    """The helper starts again before the n-th message of a kind; the lost sum is asked again with fresh masks."""
+    config, whole, federation = summed("ridge"), SumFederation(tmp_path / "whole"), SumFederation(tmp_path / "killed")
+    through, seen = whole.run(config), Counter[str]()
+
+    def restart(message: Message) -> None:
+        seen[message.metadata.message_type] += 1
+        if message.metadata.message_type == kind and seen[kind] == when:
+            federation.restart_helper(helper)
+
+    federation.grid.before = restart
+    result = federation.run(config)
+    assert result.model_sha256 == through.model_sha256
+    assert (result.status, result.rounds_done) == ("completed", through.rounds_done)
+    assert result.privacy.sums == {"opened": through.privacy.sums["opened"], "lost": 1}
+
+
+def test_a_closed_form_whose_helpers_all_start_again_in_a_sum_ends(tmp_path: Path) -> None:
+    """Nobody remembers then if the sum was opened, and clients give no second one."""
+    federation, seen = SumFederation(tmp_path), list[str]()
+
+    def restart(message: Message) -> None:
+        if message.metadata.message_type == OPEN and OPEN not in seen:
+            federation.restart_helper(0)
+            federation.restart_helper(1)
+        seen.append(message.metadata.message_type)
+
+    federation.grid.before = restart
+    with pytest.raises(QuorumError, match="no helper remembers all sums of round 1; nothing was sent"):
+        federation.run(summed("ridge"))
+    assert seen.count(OPEN) == len(federation.desks)
+
+
+def test_noise_repeats_no_sum_of_a_closed_form(tmp_path: Path) -> None:
+    federation = SumFederation(tmp_path)
+    federation.grid.before = lambda m: federation.restart_helper(0) if m.metadata.message_type == OPEN else None
+    with pytest.raises(RefusedError, match="started again, or the run is over; a closed form needs each of its sums"):
+        federation.run(noised(method="ridge"))
+    assert federation.sums("repeat/1") == []
 
 
 @pytest.mark.parametrize("config", [noised(), summed()], ids=["noise", "exact"])

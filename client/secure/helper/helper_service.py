@@ -41,6 +41,18 @@ MOST_SUMS = MOST_RUNS * MOST_ROUNDS * 4
 """Maximum number of sums in memory."""
 
 
+@dataclass(frozen=True)
+class OpenedSum:
+    """Sum that a helper opened: its round, the number of its repeat, its set and the key of its noise."""
+
+    round: int
+    repeat: int
+    clients: Sequence[str]
+    members: str
+    """Digest of the set: names, boxes and terms."""
+    key: bytes
+
+
 @dataclass
 class RunKeys:
     """Key and card of a helper in one run, and the newest sums that it opened.
@@ -52,8 +64,8 @@ class RunKeys:
     card: NodeCard
     time: float
     """Seconds of the last message."""
-    sums: dict[str, tuple[int, str, bytes]] = field(default_factory=dict)
-    """Channel -> round, digest of the set and key of the noise of the newest sum."""
+    sums: dict[str, OpenedSum] = field(default_factory=dict)
+    """Channel -> newest sum; a repeat is of the channel that it repeats."""
 
 
 class HelperState:
@@ -88,25 +100,32 @@ class HelperState:
             raise RefusedError(f"{about}: it started again, or the run is over")
         return found
 
-    def enter(self, terms: SumTerms, members: str, draw: Callable[[], bytes]) -> bytes:
+    def enter(self, terms: SumTerms, clients: Sequence[str], members: str, draw: Callable[[], bytes]) -> bytes:
         """Note the sum of a round and a channel; return the key of its noise.
 
-        `members` is the digest of the set: names, boxes and terms. `draw` gives a fresh key.
+        A repeat closes the earlier attempts. After an opened attempt it is of the same clients alone, and without noise.
+        Their statistics are the same, so both sums are the same number, and the second one shows nothing.
+
+        Args:
+            terms: Terms of the sum.
+            clients: Names in the set.
+            members: Digest of the set: names, boxes and terms.
+            draw: Source of a fresh key.
 
         Raises:
             RefusedError: The sum was opened for another set, or it is closed.
         """
-        sums = self.find_keys(terms).sums
+        sums, (channel, repeat) = self.find_keys(terms).sums, terms.attempt
         with self._lock:
-            number, before, key = sums.get(terms.channel, (-1, "", b""))
-            if number > terms.round:
+            newest = sums.get(channel, OpenedSum(-1, 0, (), "", b""))
+            if (newest.round, newest.repeat) > (terms.round, repeat):
                 raise RefusedError(f"the sum of round {terms.round} is closed")
-            if number == terms.round and before != members:
+            is_same = newest.members == members if newest.repeat == repeat else newest.clients == clients
+            if newest.round == terms.round and not is_same:
                 raise RefusedError(f"the sum of round {terms.round} was opened for another set")
-            if number < terms.round:
-                key = draw()
-                sums[terms.channel] = terms.round, members, key
-            return key
+            if (newest.round, newest.repeat) < (terms.round, repeat):
+                newest = sums[channel] = OpenedSum(terms.round, repeat, clients, members, draw())
+            return newest.key
 
     def end(self, run: str) -> None:
         """Delete the keys of a run that is over."""
@@ -254,7 +273,7 @@ class HelperService:
         if (owners := len({*map(owner_of, names)})) < terms.min_sum:
             raise RefusedError(f"clients of {count(owners, 'owner')} in the sum; its terms require {terms.min_sum}")
         members = digest([terms.digest, [[name, prepared.boxes[name]] for name in names]])
-        key = self.state.enter(terms, members, lambda: self._noise_key(terms))
+        key = self.state.enter(terms, names, members, lambda: self._noise_key(terms))
         opened = _noised_sum(terms, [prepared.seeds[name] for name in names], key)
         clients, run = count(len(names), "client"), printable(terms.run, 80)
         sums.info("%s · round %d · %s · %s · noise %d", run, terms.round, terms.channel, clients, terms.noise)
