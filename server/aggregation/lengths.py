@@ -2,7 +2,7 @@
 
 import math
 import statistics
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TypeVar
 
@@ -25,6 +25,13 @@ FIRST_REFERENCE = 10.0
 
 CLIP = 3.0
 """Multiple of the typical length at which the longer updates of a round of five or more count."""
+
+
+MANY_SUMS, SHARE = 20, 0.43
+"""Number of statistics from which on none counts for more than this share of the root of all squared lengths.
+
+Statistics that do not oppose each other have a sum of at least that length. One liar then leaves its cosine above .9.
+"""
 
 
 @dataclass(frozen=True)
@@ -134,8 +141,21 @@ class Judged:
     usual: Lengths
 
 
+def limit_claims(lengths: Iterable[Lengths], limits: Lengths) -> float:
+    """Return the largest factor on the typical length of statistics that a claimed number of records may give."""
+    found = [min(one["update"], CLIP * limits["update"]) for one in lengths]
+    is_judged = len(found) >= MANY_SUMS and 0 < limits["update"] < math.inf
+    return max(1.0, SHARE * float(np.linalg.norm(found)) / (CLIP * limits["update"])) if is_judged else math.inf
+
+
 def judge_lengths(
-    lengths: Mapping[str, Lengths], weights: Mapping[str, float], past: Sequence[Lengths], first: float, bound: float
+    lengths: Mapping[str, Lengths],
+    weights: Mapping[str, float],
+    past: Sequence[Lengths],
+    first: float,
+    bound: float,
+    *,
+    are_sums: bool = False,
 ) -> Judged:
     """Return the judgement on the lengths of a round.
 
@@ -145,9 +165,11 @@ def judge_lengths(
         past: Typical lengths of the last rounds under the same noise.
         first: Reference if there is no other.
         bound: The option `federation.norm-bound`.
+        are_sums: True if replies are statistics, whose claimed numbers of records have a limit.
     """
     limits = references([*lengths.values()], past, first)
-    allowed = allowances(weights)
+    most_claimed = limit_claims(lengths.values(), limits) if are_sums and lengths else math.inf
+    allowed = {client: min(factor, most_claimed) for client, factor in allowances(weights).items()}
     excess = find_excess(lengths, limits, bound, allowed)
     others = {client: one for client, one in lengths.items() if client not in excess}
     most = {client: {kind: CLIP * allowed[client] * limits[kind] for kind in one} for client, one in others.items()}

@@ -5,6 +5,8 @@ from collections import deque
 from collections.abc import Mapping
 from dataclasses import dataclass
 
+import numpy as np
+
 from common.arrays import Arrays, check_like
 from common.contribution import MAX_PLAUSIBLE, BlockReply
 from common.errors import WireError
@@ -208,6 +210,10 @@ def check_entries(statistics: Arrays, entries: Mapping[str, Entries], records: i
         if not (low - excess <= least and most <= high + excess):
             far = least if least < low - excess else most
             raise WireError(f"statistic '{name}' has {far:.3g}; honest data give {low:.3g} to {high:.3g}")
+        beyond = np.abs(numbers[:, 0]) - numbers[:, 1] if entries[name].has_counts and len(numbers) else np.zeros(1)
+        if beyond.max() > TOLERANCE * max(1.0, most):
+            total, count = numbers[int(beyond.argmax()), :2]
+            raise WireError(f"statistic '{name}' has {total:.3g} in {count:.3g} values, of which each is at most 1")
 
 
 def check_assignment(reply: AssignReply, number: int, clusters: int) -> AssignReply:

@@ -343,7 +343,7 @@ class SingleIntake(Intake):
         first = math.inf if at.cost or is_sum else FIRST_REFERENCE * max(1.0, norm(at.state.model))
         weights, is_local = {r.client: self._bound_weight(r) for r in results.replies}, phase == LOCAL
         past = self._past(at) if is_local and not is_sum else []
-        judged = judge_lengths(lengths, weights, past, first, at.config.federation.norm_bound)
+        judged = judge_lengths(lengths, weights, past, first, at.config.federation.norm_bound, are_sums=is_sum)
         excess, clipped = judged.excess, dict(judged.clipped)
         needed, memory = (
             self._find_needed(at, results.replies, excess, past) if is_local else (set(), results.reply_memory)
