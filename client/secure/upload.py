@@ -220,7 +220,7 @@ class Blocks:
 
     def _weight(self, examples: int) -> float:
         most = self.config.secure_sums.most_examples
-        return self.config.weight(examples) / most if self._is_weighted else 1.0
+        return self.config.method_options.weight(examples, most) / most if self._is_weighted else 1.0
 
 
 TRAIN = "train"
@@ -267,14 +267,14 @@ def join_training(
 
 
 def _channel(run: EnrolledRun, request: TrainRequest) -> str:
-    """Return the channel of the request's terms; it is that of any group, or of a repeat, where the run has such."""
-    groups, repeats = run.config.secure_sums.groups, run.config.repeats_sums
-    if not request.terms or (groups <= 1 and not repeats):
-        return TRAIN
-    channel = SumTerms.from_json(request.terms).channel
-    if repeats:
-        return channel if channel in REPEATS else TRAIN
-    return channel if channel in {f"{TRAIN}/{g}" for g in range(groups)} else f"{TRAIN}/0"  # the terms are then refused
+    """Return the channel of the request's terms if it can be one of the run: of a group, or of a repeat."""
+    groups, channels = run.config.secure_sums.groups, (TRAIN,)
+    if groups > 1:
+        channels = tuple(f"{TRAIN}/{g}" for g in range(groups))
+    elif run.config.capabilities.closed_form:
+        channels = (TRAIN, *REPEATS)
+    channel = SumTerms.from_json(request.terms).channel if request.terms and len(channels) > 1 else TRAIN
+    return channel if channel in channels else channels[0]  # the terms are then refused
 
 
 def _accept(expected: ExpectedSum, text: str, store: Store) -> SumTerms:
@@ -296,12 +296,10 @@ def _accept(expected: ExpectedSum, text: str, store: Store) -> SumTerms:
     (kind, repeat), current = terms.attempt, HelperRoster.of(terms).keys
     kind, _, part = kind.partition("/")
     name, sealed = f"sum-{kind}{part if kind == 'names' else ''}", digest(current)
-    stored = store.read(terms.run, name).decode() or f"-1 {terms.channel} {sealed}"
-    number, channel, keys, *rest = stored.split(" ")
-    witnesses = set(current)
+    number, channel, keys, *first = (store.read(terms.run, name).decode() or f"-1 {terms.channel} {sealed}").split(" ")
+    witnesses = {*current}
     if int(number) == terms.round and repeat:
-        witnesses &= set(rest)
-        earlier = replace(terms, channel=channel).attempt[1]
+        witnesses, earlier = witnesses & {*first}, replace(terms, channel=channel).attempt[1]
         if not witnesses or repeat < earlier:
             raise RefusedError(f"no helper remembers all sums of round {terms.round}; nothing was sent")
         channel, keys = (terms.channel, sealed) if repeat > earlier else (channel, keys)

@@ -296,21 +296,10 @@ class RunConfig(Options):
         """Return the configuration of the phase of a round."""
         return self.phases[0 if number <= self.first_rounds else -1]
 
-    def weight(self, examples: int) -> float:
-        """Return the weight of a client with so many training records, which the client claims and nobody can check."""
-        is_uniform = self.method_options.weighting == "uniform"
-        return 1.0 if is_uniform else float(min(examples, self.secure_sums.most_examples))
-
     @property
     def has_closed_form(self) -> bool:
         """True if the server solves a closed form, in all rounds or before the training."""
         return self.phases[0].capabilities.closed_form
-
-    @property
-    def repeats_sums(self) -> bool:
-        """True if a lost secure sum is repeated: in closed forms, which need each, and without noise, which costs budget."""
-        has_one = self.capabilities.closed_form and self.secure_sums.groups <= 1
-        return has_one and self.privacy.unit == "none"
 
     @property
     def planner(self) -> PlannerOptions:

@@ -33,12 +33,16 @@ class LocalTraining(Options):
     """Adam's moments between rounds: `reset` to zero, or `persist` in the client state."""
 
     weighting: Literal["uniform", "examples"] = "uniform"
-    """Weight p_k of a client in the server's mean: `uniform` is 1/K; `examples` is its share of all training
-    records, of which each client's count up to `secure-sums.most-examples`."""
+    """Weight p_k of a client in the server's mean: `uniform` is 1/K; `examples` is its share of all
+    training records, of which `secure-sums.most-examples` of a client count."""
 
     def steps(self, phase: str) -> int:
         """Return the number of local steps of an exchange; a method may have a second exchange."""
         return self.local_steps
+
+    def weight(self, examples: int, most: int) -> float:
+        """Return the weight of a client that claims so many training records, of which `most` count."""
+        return 1.0 if self.weighting == "uniform" else float(min(examples, most))
 
     def rate(self, parameter: str) -> float:
         """Return η of a parameter, by its name; `predictor.…` may have its own."""

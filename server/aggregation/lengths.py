@@ -2,7 +2,7 @@
 
 import math
 import statistics
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TypeVar
 
@@ -28,10 +28,7 @@ CLIP = 3.0
 
 
 MANY_SUMS, SHARE = 20, 0.43
-"""Number of statistics from which on none counts for more than this share of the root of all squared lengths.
-
-Statistics that do not oppose each other have a sum of at least that length. One liar then leaves its cosine above .9.
-"""
+"""Number of statistics from which on none is longer than this share of the root of all squared lengths."""
 
 
 @dataclass(frozen=True)
@@ -102,6 +99,18 @@ def allowances(weights: Mapping[str, float]) -> dict[str, float]:
     return {client: max(1.0, math.sqrt(middle / weight)) for client, weight in weights.items()}
 
 
+def limit_claims(weights: Mapping[str, float], lengths: Mapping[str, Lengths]) -> Mapping[str, float]:
+    """Return weights of statistics whose claimed records leave the sum to the others (cosine of .9).
+
+    Statistics that do not oppose each other have a sum as long as the root of their squared lengths.
+    """
+    if len(now := positive([*lengths.values()], "update")) < MANY_SUMS:
+        return weights
+    longest = CLIP * statistics.median(now)
+    most = max(1.0, SHARE * float(np.linalg.norm(np.minimum(now, longest))) / longest)
+    return {client: max(one, statistics.median_low(weights.values()) / most**2) for client, one in weights.items()}
+
+
 def find_excess(
     lengths: Mapping[str, Lengths], limits: Lengths, bound: float, factors: Mapping[str, float]
 ) -> dict[str, Excess]:
@@ -141,21 +150,8 @@ class Judged:
     usual: Lengths
 
 
-def limit_claims(lengths: Iterable[Lengths], limits: Lengths) -> float:
-    """Return the largest factor on the typical length of statistics that a claimed number of records may give."""
-    found = [min(one["update"], CLIP * limits["update"]) for one in lengths]
-    is_judged = len(found) >= MANY_SUMS and 0 < limits["update"] < math.inf
-    return max(1.0, SHARE * float(np.linalg.norm(found)) / (CLIP * limits["update"])) if is_judged else math.inf
-
-
 def judge_lengths(
-    lengths: Mapping[str, Lengths],
-    weights: Mapping[str, float],
-    past: Sequence[Lengths],
-    first: float,
-    bound: float,
-    *,
-    are_sums: bool = False,
+    lengths: Mapping[str, Lengths], weights: Mapping[str, float], past: Sequence[Lengths], first: float, bound: float
 ) -> Judged:
     """Return the judgement on the lengths of a round.
 
@@ -165,11 +161,9 @@ def judge_lengths(
         past: Typical lengths of the last rounds under the same noise.
         first: Reference if there is no other.
         bound: The option `federation.norm-bound`.
-        are_sums: True if replies are statistics, whose claimed numbers of records have a limit.
     """
     limits = references([*lengths.values()], past, first)
-    most_claimed = limit_claims(lengths.values(), limits) if are_sums and lengths else math.inf
-    allowed = {client: min(factor, most_claimed) for client, factor in allowances(weights).items()}
+    allowed = allowances(weights)
     excess = find_excess(lengths, limits, bound, allowed)
     others = {client: one for client, one in lengths.items() if client not in excess}
     most = {client: {kind: CLIP * allowed[client] * limits[kind] for kind in one} for client, one in others.items()}

@@ -210,10 +210,8 @@ def check_entries(statistics: Arrays, entries: Mapping[str, Entries], records: i
         if not (low - excess <= least and most <= high + excess):
             far = least if least < low - excess else most
             raise WireError(f"statistic '{name}' has {far:.3g}; honest data give {low:.3g} to {high:.3g}")
-        beyond = np.abs(numbers[:, 0]) - numbers[:, 1] if entries[name].has_counts and len(numbers) else np.zeros(1)
-        if beyond.max() > TOLERANCE * max(1.0, most):
-            total, count = numbers[int(beyond.argmax()), :2]
-            raise WireError(f"statistic '{name}' has {total:.3g} in {count:.3g} values, of which each is at most 1")
+        if entries[name].has_counts and (np.abs(numbers[:, 0]) > numbers[:, 1] + TOLERANCE * max(1.0, most)).any():
+            raise WireError(f"statistic '{name}' has a sum beyond the number of its values, each of which is at most 1")
 
 
 def check_assignment(reply: AssignReply, number: int, clusters: int) -> AssignReply:

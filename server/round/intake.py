@@ -36,6 +36,7 @@ from server.aggregation.lengths import (
     Excess,
     ReplyMemory,
     judge_lengths,
+    limit_claims,
     measure,
     scale_update,
 )
@@ -327,7 +328,8 @@ class SingleIntake(Intake):
             self._enrolment.ledgers.note(node, sent.ledger)
         elif self._entries and not isinstance(reply, BlockReply):
             check_entries(reply.update, self._entries, reply.examples)
-        return Reply(name, at.config.weight(reply.examples), reply, rows, measure(reply))
+        weight = at.config.method_options.weight(reply.examples, at.config.secure_sums.most_examples)
+        return Reply(name, weight, reply, rows, measure(reply))
 
     def _template(self, at: RoundContext, model: Arrays) -> Arrays:
         """Return the part of a model that clients send updates of."""
@@ -343,7 +345,8 @@ class SingleIntake(Intake):
         first = math.inf if at.cost or is_sum else FIRST_REFERENCE * max(1.0, norm(at.state.model))
         weights, is_local = {r.client: self._bound_weight(r) for r in results.replies}, phase == LOCAL
         past = self._past(at) if is_local and not is_sum else []
-        judged = judge_lengths(lengths, weights, past, first, at.config.federation.norm_bound, are_sums=is_sum)
+        weights = limit_claims(weights, lengths) if is_sum else weights
+        judged = judge_lengths(lengths, weights, past, first, at.config.federation.norm_bound)
         excess, clipped = judged.excess, dict(judged.clipped)
         needed, memory = (
             self._find_needed(at, results.replies, excess, past) if is_local else (set(), results.reply_memory)

@@ -13,7 +13,7 @@ from common.arrays import Arrays, add_prefix, group
 from common.config.run import RunConfig
 from common.config.secure_sums import FEWEST_GROUPS
 from common.contribution import GRADIENT, MAGNITUDE, UPDATE, Contribution, Member
-from common.errors import ConfigError, WireError
+from common.errors import ConfigError, RefusedError, WireError
 from common.secure.layout import ROUNDED, WEIGHT, SumLayout, to_clusters
 from common.secure.terms import REPEATS, SumTerms
 from common.tasks.registry import closed_form_of
@@ -30,7 +30,6 @@ from server.secure.store import FixedSum
 from server.secure.sums import (
     ClusterSums,
     HelperSums,
-    ImpossibleSumError,
     Release,
     SumLostError,
     TooFewUploadsError,
@@ -64,10 +63,11 @@ class SecureIntake(Intake):
         self._enrolment, self._method, self._sums = enrolment, method, sums
         groups = config.secure_sums.groups
         self._channels = [f"{CHANNEL}/{g}" for g in range(groups)] if groups > 1 else [CHANNEL]
-        self._attempts = (CHANNEL, *REPEATS) if config.repeats_sums else ()
+        is_repeated = config.capabilities.closed_form and config.privacy.unit == "none" and groups <= 1
+        self._attempts = (CHANNEL, *REPEATS) if is_repeated else ()
         """Channels of a sum and of its repeats; empty if a lost sum is not repeated."""
-        self._lost = (0, 0)
-        """Round of the newest lost sum, and number of its lost attempts."""
+        self._attempt = (0, 0)
+        """Round, and number of the attempt at its sum."""
         self.paying = []
         self.terms: list[SumTerms] = []
         """Terms of each group's sum."""
@@ -83,9 +83,9 @@ class SecureIntake(Intake):
     def is_pending(self, number: int) -> bool:
         """Return True if the sums of the round are still to be opened, or are lost."""
         if self._attempts:
-            lost = self._lost[1] if self._lost[0] == number else 0
             announced = [k for k, channel in enumerate(self._attempts) if self._sums.is_announced(number, channel)]
-            self._channels = [self._attempts[max([lost, *announced])]]
+            self._attempt = number, max([self._attempt[1] if self._attempt[0] == number else 0, *announced])
+            self._channels = [self._attempts[self._attempt[1]]]
         if all(self._fixed(number)):
             return True
         self._sums.renew(number, *self._channels)
@@ -136,7 +136,8 @@ class SecureIntake(Intake):
         try:
             total = median_of(self._open_groups(at, uploads, rejected))
         except SumLostError as lost:
-            if self._repeats(at.number, lost):
+            if self._attempt[1] + 1 < len(self._attempts):
+                self._attempt = at.number, self._attempt[1] + 1
                 raise RepeatedError(str(lost)) from None
             return Intaken([], rejected | dict.fromkeys(uploads, str(lost)), at.state.reply_memory, lost=str(lost))
         spoilt = [name for name in rejected if self._bad_boxes[name] >= BAD_BOXES]
@@ -185,15 +186,6 @@ class SecureIntake(Intake):
 
     def _fixed(self, number: int) -> list[FixedSum | None]:
         return [self._sums.pending(number, channel) for channel in self._channels]
-
-    def _repeats(self, number: int, lost: SumLostError) -> bool:
-        """Return True if a lost sum is asked again under the next channel.
-
-        Data that give impossible statistics give them again.
-        """
-        attempt = 1 + self._attempts.index(self._channels[0]) if self._attempts else 0
-        self._lost = number, attempt
-        return 0 < attempt < len(self._attempts) and not isinstance(lost, ImpossibleSumError)
 
     def _terms_of(self, client: str) -> SumTerms:
         return self.terms[self._groups.get(client, 0)]
@@ -272,13 +264,13 @@ def _check_statistics(at: RoundContext, means: Arrays, names: Sequence[str]) -> 
     """Check that data can give these means of statistics of clients with any number of records.
 
     Raises:
-        ImpossibleSumError: A number is out of its range; masks hide whose.
+        RefusedError: A number is out of its range; masks hide whose, and a repeat would have it again.
     """
     sums, entries = {n: a * float(len(names)) for n, a in means.items()}, closed_form_of(at.config.task).entries
     try:
         check_entries(sums, entries, 0, len(names))
     except WireError as error:
-        raise ImpossibleSumError(f"round {at.number}: {error}") from None
+        raise RefusedError(f"round {at.number}: {error}; each sum is needed, so start a new run") from None
 
 
 def check_plain(at: RoundContext, reply: TrainReply) -> None:

@@ -143,10 +143,6 @@ class SumLostError(RefusedError):
     """Sum that will never be opened; the next round has another number."""
 
 
-class ImpossibleSumError(SumLostError):
-    """Opened sum that no data of its clients give."""
-
-
 class TooFewUploadsError(QuorumError):
     """Fewer usable uploads than a sum needs."""
 

@@ -96,5 +96,5 @@ def test_sums_are_no_larger_than_the_number_of_their_values(
 ) -> None:
     entries = {"means": Entries(-1, 1, has_counts=True)}
     statistics = {"means": np.array([[0, 2], [total, count]], np.float32)}
-    with nullcontext() if valid else pytest.raises(WireError, match=r"honest data give|each is at most 1"):
+    with nullcontext() if valid else pytest.raises(WireError, match=r"honest data give|each of which is at most 1"):
         check_entries(statistics, entries, records, clients=2)

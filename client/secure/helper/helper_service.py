@@ -41,18 +41,6 @@ MOST_SUMS = MOST_RUNS * MOST_ROUNDS * 4
 """Maximum number of sums in memory."""
 
 
-@dataclass(frozen=True)
-class OpenedSum:
-    """Sum that a helper opened: its round, the number of its repeat, its set and the key of its noise."""
-
-    round: int
-    repeat: int
-    clients: Sequence[str]
-    members: str
-    """Digest of the set: names, boxes and terms."""
-    key: bytes
-
-
 @dataclass
 class RunKeys:
     """Key and card of a helper in one run, and the newest sums that it opened.
@@ -64,8 +52,8 @@ class RunKeys:
     card: NodeCard
     time: float
     """Seconds of the last message."""
-    sums: dict[str, OpenedSum] = field(default_factory=dict)
-    """Channel -> newest sum; a repeat is of the channel that it repeats."""
+    sums: dict[str, tuple[tuple[int, int], Sequence[str], str, bytes]] = field(default_factory=dict)
+    """Channel -> round and repeat, clients, digest of the set and key of the noise of the newest sum."""
 
 
 class HelperState:
@@ -103,29 +91,25 @@ class HelperState:
     def enter(self, terms: SumTerms, clients: Sequence[str], members: str, draw: Callable[[], bytes]) -> bytes:
         """Note the sum of a round and a channel; return the key of its noise.
 
-        A repeat closes the earlier attempts. After an opened attempt it is of the same clients alone, and without noise.
-        Their statistics are the same, so both sums are the same number, and the second one shows nothing.
-
-        Args:
-            terms: Terms of the sum.
-            clients: Names in the set.
-            members: Digest of the set: names, boxes and terms.
-            draw: Source of a fresh key.
+        `members` is the digest of the set: names, boxes and terms. `draw` gives a fresh key. A repeat closes earlier attempts.
+        After an opened one it is of the same clients: their statistics, and thus both sums, are the same.
 
         Raises:
             RefusedError: The sum was opened for another set, or it is closed.
         """
         sums, (channel, repeat) = self.find_keys(terms).sums, terms.attempt
+        number = terms.round, repeat
         with self._lock:
-            newest = sums.get(channel, OpenedSum(-1, 0, (), "", b""))
-            if (newest.round, newest.repeat) > (terms.round, repeat):
+            newest, opened, before, key = sums.get(channel, ((-1, 0), (), "", b""))
+            if newest > number:
                 raise RefusedError(f"the sum of round {terms.round} is closed")
-            is_same = newest.members == members if newest.repeat == repeat else newest.clients == clients
-            if newest.round == terms.round and not is_same:
+            is_same = before == members if newest == number else opened == clients
+            if newest[0] == terms.round and not is_same:
                 raise RefusedError(f"the sum of round {terms.round} was opened for another set")
-            if (newest.round, newest.repeat) < (terms.round, repeat):
-                newest = sums[channel] = OpenedSum(terms.round, repeat, clients, members, draw())
-            return newest.key
+            if newest < number:
+                key = draw()
+                sums[channel] = number, clients, members, key
+            return key
 
     def end(self, run: str) -> None:
         """Delete the keys of a run that is over."""

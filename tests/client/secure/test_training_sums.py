@@ -187,7 +187,7 @@ def test_terms_that_a_client_refuses_before_it_computes(field: str, monkeypatch:
 @pytest.mark.parametrize(("claimed", "weight"), [(1, 1), (999, 999), (1_001, 1_000), (10**9, 1_000)])
 def test_a_claimed_number_of_records_has_one_limit_with_and_without_masks(claimed: int, weight: int) -> None:
     config = summed(unit="none", **{"training.weighting": "examples"})
-    assert config.weight(claimed) == weight
+    assert config.method_options.weight(claimed, config.secure_sums.most_examples) == weight
     update = Update({"update/w": np.ones(1)}, examples=claimed)
     assert Blocks(config, config.method_options.steps(LOCAL)).of(update).arrays[WEIGHT] == weight / 1_000
 

@@ -12,6 +12,7 @@ from server.aggregation.lengths import (
     allowances,
     find_excess,
     judge_lengths,
+    limit_claims,
     measure,
     references,
     scale_update,
@@ -84,7 +85,7 @@ def test_statistics_of_a_liar_with_any_records_leave_the_cosine_of_the_sum(clien
     """Honest statistics without common numbers are the worst case: their sum has length √(n − 1)."""
     lengths = {f"client-{k}": {"update": 1.0} for k in range(clients - 1)} | {"liar": {"update": length}}
     weights = {name: 1e9**-2.0 if name == "liar" else 1.0 for name in lengths}
-    judged = judge_lengths(lengths, weights, [], math.inf, 10.0, are_sums=True)
+    judged = judge_lengths(lengths, limit_claims(weights, lengths), [], math.inf, 10.0)
     counted = 0.0 if judged.excess else length * judged.clipped.get("liar", {}).get("update", 1.0)
     assert judged.clipped.keys() | judged.excess.keys() <= {"liar"}
     cosine = 1 / math.hypot(1, counted / math.sqrt(clients - 1))
@@ -94,7 +95,7 @@ def test_statistics_of_a_liar_with_any_records_leave_the_cosine_of_the_sum(clien
 def test_statistics_of_few_clients_grow_with_their_records() -> None:
     lengths = {f"client-{k}": {"update": 1.0} for k in range(6)} | {"large": {"update": 8.0}}
     weights = {name: 10.0**-2 if name == "large" else 1.0 for name in lengths}
-    assert judge_lengths(lengths, weights, [], math.inf, 10.0, are_sums=True).clipped == {}
+    assert judge_lengths(lengths, limit_claims(weights, lengths), [], math.inf, 10.0).clipped == {}
 
 
 def test_typical_lengths_leave_out_clients_that_learnt_nothing() -> None:

@@ -25,7 +25,7 @@ def vectors(number: int, size: int = 6) -> list[np.ndarray[Any, Any]]:
 
 def noise_of(desk: HelperService, about: SumTerms) -> np.ndarray[Any, Any]:
     """Return the noise that a desk has drawn for a sum."""
-    key = desk.state.find_keys(about).sums[about.channel].key
+    key = desk.state.find_keys(about).sums[about.channel][-1]
     return discrete_gaussian(about.noise, about.size, Stream(key))
 
 
