@@ -28,7 +28,7 @@ CLIP = 3.0
 
 
 MANY_SUMS, SHARE = 20, 0.43
-"""Number of statistics from which on none is longer than this share of the root of all squared lengths."""
+"""Number of statistics from which on none is longer than this share of the root of all squares."""
 
 
 @dataclass(frozen=True)
