@@ -268,12 +268,9 @@ def join_training(
 
 def _channel(run: EnrolledRun, request: TrainRequest) -> str:
     """Return the channel of the request's terms if it can be one of the run: of a group, or of a repeat."""
-    groups, channels = run.config.secure_sums.groups, (TRAIN,)
-    if groups > 1:
-        channels = tuple(f"{TRAIN}/{g}" for g in range(groups))
-    elif run.config.capabilities.closed_form:
-        channels = (TRAIN, *REPEATS)
-    channel = SumTerms.from_json(request.terms).channel if request.terms and len(channels) > 1 else TRAIN
+    groups, repeats = run.config.secure_sums.groups, REPEATS if run.config.capabilities.closed_form else ()
+    channels = tuple(f"{TRAIN}/{g}" for g in range(groups)) if groups > 1 else (TRAIN, *repeats)
+    channel = SumTerms.from_json(request.terms).channel if request.terms else TRAIN
     return channel if channel in channels else channels[0]  # the terms are then refused
 
 
@@ -300,7 +297,7 @@ def _accept(expected: ExpectedSum, text: str, store: Store) -> SumTerms:
     witnesses = {*current}
     if int(number) == terms.round and repeat:
         witnesses, earlier = witnesses & {*first}, replace(terms, channel=channel).attempt[1]
-        if not witnesses or repeat < earlier:
+        if not witnesses:
             raise RefusedError(f"no helper remembers all sums of round {terms.round}; nothing was sent")
         channel, keys = (terms.channel, sealed) if repeat > earlier else (channel, keys)
     if int(number) == terms.round and channel != terms.channel:

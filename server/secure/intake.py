@@ -66,8 +66,7 @@ class SecureIntake(Intake):
         is_repeated = config.capabilities.closed_form and config.privacy.unit == "none" and groups <= 1
         self._attempts = (CHANNEL, *REPEATS) if is_repeated else ()
         """Channels of a sum and of its repeats; empty if a lost sum is not repeated."""
-        self._attempt = (0, 0)
-        """Round, and number of the attempt at its sum."""
+        self._attempt = (0, 0)  # round, and number of the attempt at its sum
         self.paying = []
         self.terms: list[SumTerms] = []
         """Terms of each group's sum."""
