@@ -49,7 +49,7 @@ MOST_TIMES = 1.5
 MOST_BYTES, MOST_TIME, QUICK = 3, 5, 10**4
 """Limits of an upload with a proof, in bytes and times of one without; time is for so many numbers."""
 
-UNPROVEN = 216
+UNPROVEN = 384
 """Bytes of an upload without a proof beside four a number: the boxes of both helpers."""
 
 PROOFS = {
