@@ -99,7 +99,7 @@ def allowances(weights: Mapping[str, float]) -> dict[str, float]:
     return {client: max(1.0, math.sqrt(middle / weight)) for client, weight in weights.items()}
 
 
-def limit_claims(weights: Mapping[str, float], lengths: Mapping[str, Lengths]) -> Mapping[str, float]:
+def limit_claims(weights: dict[str, float], lengths: Mapping[str, Lengths]) -> dict[str, float]:
     """Return weights of statistics whose claimed records leave the sum to the others (cosine of .9).
 
     Statistics that do not oppose each other have a sum as long as the root of their squared lengths.
