@@ -36,6 +36,7 @@ from server.record.folder import LOCK_SECONDS, RunDirectory, make_run_id
 from server.record.journal import Journal, restore
 from server.record.result import Result
 from server.record.withdrawal import complete_receipts, read_forgotten
+from server.round.intake import RepeatedError
 from server.round.round import Round, RoundObserver
 from server.round.state import RunState
 from server.secure.names import NAME_CHANNELS, sum_masked_names
@@ -101,7 +102,7 @@ def train(strategy: Round, grid: Grid, journal: Journal) -> str:
 
     Without remaining rounds the run ended in its last evaluation; only that evaluation is done. A round that lost its
     clients is asked again once enough are back, for as long as a running run waits for clients. One with unusable replies
-    is asked again without their senders, if the others are enough.
+    is asked again without their senders, if the others are enough; one with a lost sum that may be repeated, at once.
 
     Raises:
         QuorumError: Too few clients answered or came back.
@@ -116,6 +117,9 @@ def train(strategy: Round, grid: Grid, journal: Journal) -> str:
         except BudgetSpentError as spent:
             strategy.conclude(grid)
             return f"{ENDED_EARLY}: {spent}"
+        except RepeatedError as lost:
+            log.warning("%s; the sum is asked again", lost)
+            journal.repeat_round()
         except QuorumError:
             can_return = journal.can_return(config.federation.min_replies) and patience.allows(strategy.state.round)
             if not (can_return or strategy.can_exclude(grid)):

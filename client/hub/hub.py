@@ -124,7 +124,7 @@ class HubSum:
             self._total = Contribution(
                 per_step=capabilities.per_step, magnitude=capabilities.needs_magnitude, tables=tables
             )
-        weight = config.method_options.weight(reply.examples)
+        weight = config.method_options.weight(reply.examples, config.secure_sums.most_examples)
         self._total.add(Member(name, weight, reply.steps, reply.loss, lengths), reply.update, reply.gradient)
 
 

@@ -30,7 +30,7 @@ from common.secure.masking import CHECKS, MASKED, SEED, box_context, check_sums,
 from common.secure.noise import DiscreteGaussian
 from common.secure.norms import commitment, mask_bounded
 from common.secure.quantisation import LARGEST, decode, exact_integers, quantise
-from common.secure.terms import SumTerms, digest
+from common.secure.terms import REPEATS, SumTerms, digest
 from common.tasks.names import NameSum
 from common.tasks.registry import TASKS
 from common.tasks.summed_metrics import summed_metrics
@@ -220,7 +220,7 @@ class Blocks:
 
     def _weight(self, examples: int) -> float:
         most = self.config.secure_sums.most_examples
-        return min(examples, most) / most if self._is_weighted else 1.0
+        return self.config.method_options.weight(examples, most) / most if self._is_weighted else 1.0
 
 
 TRAIN = "train"
@@ -267,12 +267,11 @@ def join_training(
 
 
 def _channel(run: EnrolledRun, request: TrainRequest) -> str:
-    """Return the channel of the request's terms; in runs with groups it is that of any group."""
-    groups = run.config.secure_sums.groups
-    if groups <= 1 or not request.terms:
-        return TRAIN
-    channel = SumTerms.from_json(request.terms).channel
-    return channel if channel in {f"{TRAIN}/{g}" for g in range(groups)} else f"{TRAIN}/0"  # the terms are then refused
+    """Return the channel of the request's terms if it can be one of the run: of a group, or of a repeat."""
+    groups, repeats = run.config.secure_sums.groups, REPEATS if run.config.capabilities.closed_form else ()
+    channels = tuple(f"{TRAIN}/{g}" for g in range(groups)) if groups > 1 else (TRAIN, *repeats)
+    channel = SumTerms.from_json(request.terms).channel if request.terms else TRAIN
+    return channel if channel in channels else channels[0]  # the terms are then refused
 
 
 def _accept(expected: ExpectedSum, text: str, store: Store) -> SumTerms:
@@ -281,21 +280,33 @@ def _accept(expected: ExpectedSum, text: str, store: Store) -> SumTerms:
     Two sums of one round with equal other clients would show the client's own vector. A helper opens one, and after a new
     start it opens none of an earlier key.
 
+    A repeat has fresh masks. Every sum needs all helpers. Under all attempts of a round, one helper has the same key, so it
+    remembers: it closes an attempt that it has not opened, which then shows nothing, since its masks hide all numbers. One
+    that it has opened, it opens again for the same clients alone. This holds if such a helper is honest.
+
     Raises:
         WireError: The terms are malformed.
-        RefusedError: They are not those of this sum, or of another group, or of keys after those of the round.
+        RefusedError: They are not those of this sum, or of another group, or of keys after those of the round; or no helper
+            has had the same key since the first attempt.
     """
     terms = expected.accept(text)
-    kind, _, part = terms.channel.partition("/")
-    name, sealed = f"sum-{kind}{part if kind == 'names' else ''}", digest(HelperRoster.of(terms).keys)
-    number, channel, keys = (store.read(terms.run, name).decode() or f"-1 {terms.channel} {sealed}").split(" ")
+    (kind, repeat), current = terms.attempt, HelperRoster.of(terms).keys
+    kind, _, part = kind.partition("/")
+    name, sealed = f"sum-{kind}{part if kind == 'names' else ''}", digest(current)
+    number, channel, keys, *first = (store.read(terms.run, name).decode() or f"-1 {terms.channel} {sealed}").split(" ")
+    witnesses = {*current}
+    if int(number) == terms.round and repeat:
+        witnesses, earlier = witnesses & {*first}, replace(terms, channel=channel).attempt[1]
+        if not witnesses:
+            raise RefusedError(f"no helper remembers all sums of round {terms.round}; nothing was sent")
+        channel, keys = (terms.channel, sealed) if repeat > earlier else (channel, keys)
     if int(number) == terms.round and channel != terms.channel:
         raise RefusedError(
             f"this client's sum of round {terms.round} is {channel}, not {terms.channel}; nothing was sent"
         )
     if int(number) >= terms.round and keys != sealed:
         raise RefusedError(f"a helper has another key than in this client's sum of round {number}; nothing was sent")
-    store.write(terms.run, name, f"{terms.round} {terms.channel} {sealed}".encode())
+    store.write(terms.run, name, " ".join([str(terms.round), terms.channel, sealed, *sorted(witnesses)]).encode())
     return terms
 
 

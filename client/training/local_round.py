@@ -111,18 +111,18 @@ class TrainedCohort:
         update, gradient = to_arrays(self.update), to_arrays(self.gradient)
         return self._outcomes(lambda k: self._reply(k, at(update, k), at(gradient, k)))
 
-    def sum_up(self, number: int, is_doubtful: IsDoubtful) -> tuple[list[Outcome], ClientBlock]:
+    def sum_up(self, number: int, is_doubtful: IsDoubtful, most: int) -> tuple[list[Outcome], ClientBlock]:
         """Sum the replies and store the client states in one version.
 
         Doubtful clients have an ordinary reply, and their state keeps what the server may take back. `number` is that of the
-        block in its round.
+        block in its round, and `most` the records of a client that count.
         """
         single = set(is_doubtful(self.lengths, self.losses)) & set(self.counted)
         self.save(self.counted, newest=True, doubtful=sorted(single))
         summed = [k for k in self.counted if k not in single]
         lengths, capabilities = rows_of_lengths(self.lengths), self.options.capabilities()
         weights = np.zeros(len(self.participants))
-        weights[summed] = [self.options.weight(self.participants[k].learner.examples) for k in summed]
+        weights[summed] = [self.options.weight(self.participants[k].learner.examples, most) for k in summed]
         pairs = [(k, self.participants[k]) for k in summed]
         members = [Member(p.client, float(weights[k]), p.steps, float(self.losses[k]), lengths[k]) for k, p in pairs]
         sums = Contribution(per_step=capabilities.per_step, magnitude=capabilities.needs_magnitude)

@@ -30,7 +30,7 @@ class SecureSumsOptions(Options):
     """True to replace the helpers of a resumed run by those that are online (`--new-helpers`)."""
 
     most_examples: int = Field(1000, ge=1)
-    """Number of records of a client with the full weight; runs with noise have equal weights."""
+    """Number of records from which on clients weigh the same, also without helpers; with noise all do."""
 
     groups: int = Field(0, ge=0, le=MOST_GROUPS)
     """Number of groups of clients with a sum each; the model takes the median of the groups' means.

@@ -34,15 +34,15 @@ class LocalTraining(Options):
 
     weighting: Literal["uniform", "examples"] = "uniform"
     """Weight p_k of a client in the server's mean: `uniform` is 1/K; `examples` is its share of all
-    training records."""
+    training records, of which `secure-sums.most-examples` of a client count."""
 
     def steps(self, phase: str) -> int:
         """Return the number of local steps of an exchange; a method may have a second exchange."""
         return self.local_steps
 
-    def weight(self, examples: int) -> float:
-        """Return the weight of a client with so many training records."""
-        return 1.0 if self.weighting == "uniform" else float(examples)
+    def weight(self, examples: int, most: int) -> float:
+        """Return the weight of a client that claims so many training records, of which `most` count."""
+        return 1.0 if self.weighting == "uniform" else float(min(examples, most))
 
     def rate(self, parameter: str) -> float:
         """Return η of a parameter, by its name; `predictor.…` may have its own."""

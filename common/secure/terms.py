@@ -105,7 +105,10 @@ probability of |x|₁·2⁻⁶¹: 2⁻⁴⁴ of 10⁴ numbers, 2⁻³⁹ of 10�
 LONGEST_RUN = 200
 """Maximum number of characters of a run's name."""
 
-_CHANNEL = re.compile(r"train(/(0|[1-9][0-9]{0,2}))?|evaluate|names/[012]")
+REPEATS = tuple(f"repeat/{k}" for k in range(1, 10))
+"""Channels of repeats of a lost sum of channel `train`, in their order."""
+
+_CHANNEL = re.compile(r"train(/(0|[1-9][0-9]{0,2}))?|repeat/[1-9]|evaluate|names/[012]")
 _DIGEST = re.compile(r"[0-9a-f]{64}")
 
 
@@ -121,7 +124,7 @@ class SumTerms:
     """Name of the run."""
     round: int
     channel: str
-    """`train`, `train/g` of group g, `evaluate` or `names/k`: one sum for each in a round."""
+    """`train`, `train/g` of group g, `repeat/k`, `evaluate` or `names/k`: one sum for each in a round."""
     size: int
     """d, number of numbers in a vector."""
     bits: int
@@ -165,6 +168,11 @@ class SumTerms:
     def has_noise(self) -> bool:
         """True if helpers add noise to the sum."""
         return self.noise > 0
+
+    @property
+    def attempt(self) -> tuple[str, int]:
+        """Channel of the sum and number of the repeat, 0 for the first: `repeat/k` is a repeat of `train`."""
+        return ("train", 1 + REPEATS.index(self.channel)) if self.channel in REPEATS else (self.channel, 0)
 
     @property
     def has_residues(self) -> bool:
@@ -216,7 +224,7 @@ _RULES: dict[str, Callable[[SumTerms], bool]] = {
     "clip": lambda terms: math.isfinite(terms.clip) and (terms.clip > 0 if terms.has_noise else terms.clip >= 0),
     "sign": lambda terms: terms.sign in ("signed", "positive"),
     "rho": lambda terms: math.isfinite(terms.rho) and (terms.rho > 0) == terms.has_noise and terms.rho >= 0,
-    "noise": lambda terms: 0 <= terms.noise < MOST_NOISE,
+    "noise": lambda terms: 0 <= terms.noise < (1 if terms.channel in REPEATS else MOST_NOISE),
     "most": lambda terms: terms.min_sum <= terms.most <= MOST_CLIENTS,
     "min_sum": lambda terms: terms.min_sum >= 2,
     "layout": lambda terms: _is_layout(terms.layout) and sum(size for _, size in terms.layout) == terms.size,

@@ -74,11 +74,13 @@ class Entries:
         low: Smallest possible value.
         high: Largest possible value.
         per_record: True if the range is that of one record of a client, whose values add up.
+        has_counts: True if rows are a sum of values of at most 1 in size and their number; `low` and `high` are of the sum.
     """
 
     low: float = 0.0
     high: float = np.inf
     per_record: bool = True
+    has_counts: bool = False
 
 
 @dataclass(frozen=True)

@@ -190,7 +190,7 @@ class ClientShard:
         config = self.sessions[members[0][0]].config(first.request.enrolment, first.request.round)
         before = [p.store.load(p.run) for p in participants] if self._folder else []
         trained = train_together(config.method_options, participants, with_all=with_all)
-        replies, block = trained.sum_up(number, judge)
+        replies, block = trained.sum_up(number, judge, config.secure_sums.most_examples)
         if self._folder:
             size = len(key) * STATE_VECTORS * _bytes_of(first.request.model) + SPARE_BYTES
             memory = self._memories[key] = self._held.get(key) or SharedMemory(size, self._folder)
@@ -344,7 +344,8 @@ class Population:
         by_node = {message.metadata.dst_node_id: message for message in messages}
         learners = {node: self._learner(node, request) for node in by_node}
         config = self._session(messages[0]).config(request.enrolment, request.round)
-        weights = {str(node): config.method_options.weight(one.examples) for node, one in learners.items()}
+        most = config.secure_sums.most_examples
+        weights = {str(node): config.method_options.weight(one.examples, most) for node, one in learners.items()}
         allowed = allowances(weights)
         bound = min(config.federation.norm_bound, CLIP / DOUBT)  # who may be clipped is a single reply
         limits = {node: bound * allowed[str(node)] for node in by_node}

@@ -27,6 +27,10 @@ CLIP = 3.0
 """Multiple of the typical length at which the longer updates of a round of five or more count."""
 
 
+MANY_SUMS, SHARE = 20, 0.43
+"""Number of statistics from which on none is longer than this share of the root of all squares."""
+
+
 @dataclass(frozen=True)
 class Excess:
     """Reply that is longer than the bound.
@@ -93,6 +97,18 @@ def allowances(weights: Mapping[str, float]) -> dict[str, float]:
     """
     middle = statistics.median_low(weights.values()) if weights else 0.0
     return {client: max(1.0, math.sqrt(middle / weight)) for client, weight in weights.items()}
+
+
+def limit_claims(weights: dict[str, float], lengths: Mapping[str, Lengths]) -> dict[str, float]:
+    """Return weights of statistics whose claimed records leave the sum to the others (cosine of .9).
+
+    Statistics that do not oppose each other have a sum as long as the root of their squared lengths.
+    """
+    if len(now := positive([*lengths.values()], "update")) < MANY_SUMS:
+        return weights
+    longest = CLIP * statistics.median(now)
+    most = max(1.0, SHARE * float(np.linalg.norm(np.minimum(now, longest))) / longest)
+    return {client: max(one, statistics.median_low(weights.values()) / most**2) for client, one in weights.items()}
 
 
 def find_excess(

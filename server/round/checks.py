@@ -208,6 +208,8 @@ def check_entries(statistics: Arrays, entries: Mapping[str, Entries], records: i
         if not (low - excess <= least and most <= high + excess):
             far = least if least < low - excess else most
             raise WireError(f"statistic '{name}' has {far:.3g}; honest data give {low:.3g} to {high:.3g}")
+        if entries[name].has_counts and (abs(numbers[:, 0]) > numbers[:, 1] + TOLERANCE * max(1.0, most)).any():
+            raise WireError(f"statistic '{name}' has a sum beyond the number of its values, each of which is at most 1")
 
 
 def check_assignment(reply: AssignReply, number: int, clusters: int) -> AssignReply:

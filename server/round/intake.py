@@ -13,7 +13,7 @@ from flwr.app import Message, RecordDict
 from common.arrays import Arrays, norm
 from common.config.run import RunConfig
 from common.contribution import GRADIENT, UPDATE, BlockReply, Contribution, Lengths
-from common.errors import WireError
+from common.errors import FedloomError, WireError
 from common.tasks.closed_form import Entries
 from common.tasks.registry import TASKS
 from common.wire.codec import Handed, decode
@@ -36,6 +36,7 @@ from server.aggregation.lengths import (
     Excess,
     ReplyMemory,
     judge_lengths,
+    limit_claims,
     measure,
     scale_update,
 )
@@ -82,6 +83,10 @@ class Intaken:
         return replace(self, replies=others, rejected={**self.rejected, **rejected}, total=None)
 
 
+class RepeatedError(FedloomError):
+    """Loss of a round's results that costs no more than asking again."""
+
+
 class Intake(Protocol):
     """Way from the clients' replies to one contribution."""
 
@@ -111,6 +116,7 @@ class Intake(Protocol):
 
         Raises:
             QuorumError: Too few clients for a secure sum, or a helper does not answer.
+            RepeatedError: The results are lost, and the round is asked again.
         """
 
     def take_all(self, at: RoundContext, messages: Iterable[Message], phase: str) -> tuple[list[Reply], dict[str, str]]:
@@ -322,7 +328,8 @@ class SingleIntake(Intake):
             self._enrolment.ledgers.note(node, sent.ledger)
         elif self._entries and not isinstance(reply, BlockReply):
             check_entries(reply.update, self._entries, reply.examples)
-        return Reply(name, at.config.method_options.weight(reply.examples), reply, rows, measure(reply))
+        weight = at.config.method_options.weight(reply.examples, at.config.secure_sums.most_examples)
+        return Reply(name, weight, reply, rows, measure(reply))
 
     def _template(self, at: RoundContext, model: Arrays) -> Arrays:
         """Return the part of a model that clients send updates of."""
@@ -338,6 +345,7 @@ class SingleIntake(Intake):
         first = math.inf if at.cost or is_sum else FIRST_REFERENCE * max(1.0, norm(at.state.model))
         weights, is_local = {r.client: self._bound_weight(r) for r in results.replies}, phase == LOCAL
         past = self._past(at) if is_local and not is_sum else []
+        weights = limit_claims(weights, lengths) if is_sum else weights
         judged = judge_lengths(lengths, weights, past, first, at.config.federation.norm_bound)
         excess, clipped = judged.excess, dict(judged.clipped)
         needed, memory = (

@@ -13,9 +13,9 @@ from common.arrays import Arrays, add_prefix, group
 from common.config.run import RunConfig
 from common.config.secure_sums import FEWEST_GROUPS
 from common.contribution import GRADIENT, MAGNITUDE, UPDATE, Contribution, Member
-from common.errors import ConfigError, WireError
+from common.errors import ConfigError, RefusedError, WireError
 from common.secure.layout import ROUNDED, WEIGHT, SumLayout, to_clusters
-from common.secure.terms import SumTerms
+from common.secure.terms import REPEATS, SumTerms
 from common.tasks.registry import closed_form_of
 from common.wire.codec import decode
 from common.wire.messages import LOCAL, TrainReply
@@ -23,7 +23,7 @@ from server.aggregation.replies import Reply
 from server.clients.enrolment import Enrolment
 from server.exchange.grid import content_of
 from server.round.checks import check_entries
-from server.round.intake import Intake, Intaken, Taken, split_messages, take_reply
+from server.round.intake import Intake, Intaken, RepeatedError, Taken, split_messages, take_reply
 from server.round.method import Method, RoundContext
 from server.round.spool import Spool
 from server.secure.store import FixedSum
@@ -63,6 +63,10 @@ class SecureIntake(Intake):
         self._enrolment, self._method, self._sums = enrolment, method, sums
         groups = config.secure_sums.groups
         self._channels = [f"{CHANNEL}/{g}" for g in range(groups)] if groups > 1 else [CHANNEL]
+        is_repeated = config.capabilities.closed_form and config.privacy.unit == "none" and groups <= 1
+        self._attempts = (CHANNEL, *REPEATS) if is_repeated else ()
+        """Channels of a sum and of its repeats; empty if a lost sum is not repeated."""
+        self._attempt = (0, 0)  # round, and number of the attempt at its sum
         self.paying = []
         self.terms: list[SumTerms] = []
         """Terms of each group's sum."""
@@ -77,6 +81,10 @@ class SecureIntake(Intake):
 
     def is_pending(self, number: int) -> bool:
         """Return True if the sums of the round are still to be opened, or are lost."""
+        if self._attempts:
+            announced = [k for k, channel in enumerate(self._attempts) if self._sums.is_announced(number, channel)]
+            self._attempt = number, max([self._attempt[1] if self._attempt[0] == number else 0, *announced])
+            self._channels = [self._attempts[self._attempt[1]]]
         if all(self._fixed(number)):
             return True
         self._sums.renew(number, *self._channels)
@@ -120,12 +128,16 @@ class SecureIntake(Intake):
 
         Raises:
             QuorumError: Too few uploads for the only sum, or a helper does not answer.
+            RepeatedError: The only sum is lost, and another attempt is possible.
         """
         self.spool = None
         uploads, rejected = self.split(at, messages)
         try:
             total = median_of(self._open_groups(at, uploads, rejected))
         except SumLostError as lost:
+            if self._attempt[1] + 1 < len(self._attempts):
+                self._attempt = at.number, self._attempt[1] + 1
+                raise RepeatedError(str(lost)) from None
             return Intaken([], rejected | dict.fromkeys(uploads, str(lost)), at.state.reply_memory, lost=str(lost))
         spoilt = [name for name in rejected if self._bad_boxes[name] >= BAD_BOXES]
         return Intaken([], rejected, at.state.reply_memory.exclude(spoilt, at.rounds), total=total, notes=self._notes)
@@ -144,7 +156,7 @@ class SecureIntake(Intake):
 
     def forget(self, number: int) -> None:
         """Remove the files of sums up to a round."""
-        self._sums.forget(number, *self._channels, CHANNEL)
+        self._sums.forget(number, *self._channels, *self._attempts, CHANNEL)
 
     def split(self, at: RoundContext, messages: Iterable[Message]) -> tuple[dict[str, Upload], dict[str, str]]:
         """Return client -> upload of usable replies, and client -> reason for the others."""
@@ -251,13 +263,13 @@ def _check_statistics(at: RoundContext, means: Arrays, names: Sequence[str]) -> 
     """Check that data can give these means of statistics of clients with any number of records.
 
     Raises:
-        SumLostError: A number is out of its range; masks hide whose.
+        RefusedError: A number is out of its range; masks hide whose, and a repeat would have it again.
     """
     sums, entries = {n: a * float(len(names)) for n, a in means.items()}, closed_form_of(at.config.task).entries
     try:
         check_entries(sums, entries, 0, len(names))
     except WireError as error:
-        raise SumLostError(f"round {at.number}: {error}") from None
+        raise RefusedError(f"round {at.number}: {error}; each sum is needed, so start a new run") from None
 
 
 def check_plain(at: RoundContext, reply: TrainReply) -> None:

@@ -422,6 +422,10 @@ class HelperSums:
         self._store.write_groups(number, found)
         return found
 
+    def is_announced(self, number: int, channel: str) -> bool:
+        """Return True if clients may have the terms of a sum."""
+        return self._store.announced(number, channel)[0] is not None
+
     def pending(self, number: int, channel: str) -> FixedSum | None:
         """Return the sum whose set of clients was final when the server stopped."""
         found = self._store.find(number, channel)

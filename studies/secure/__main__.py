@@ -20,7 +20,7 @@ RESULTS, PAGE = Path("docs/results/secure.json"), Path("docs/results/secure.md")
 SIZES = (10**5, LARGEST := 10**6)
 """Sizes of vectors at which the memory of a helper is measured."""
 
-TURNS = 3
+TURNS = 5
 """Number of turns of a case below `LARGEST`; the least times are kept, since other work slows a turn."""
 
 

@@ -50,11 +50,10 @@ class Case:
         return round(self.clients * (1 - self.lost))
 
 
-CASES = (
-    *(Case(clients, 10**4, lost) for clients, lost in ((8, 0.1), (64, 0.3))),
-    Case(8, 10**5, 0.1),
-    Case(8, 10**6, 0.1),
-)
+PARTIES = ((8, 0.1), (64, 0.3), (1_000, 0.1), (1_000, 0.3))
+"""Numbers of clients, each with the share that is lost."""
+
+CASES = tuple(Case(clients, 10**power, lost) for power in (4, 5, 6) for clients, lost in PARTIES)
 
 
 @dataclass

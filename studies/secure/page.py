@@ -17,8 +17,16 @@ Row = Mapping[str, Any]
 LIMITS = {
     (8, 10**4, 0.1): (0.1, 0.3, 0.000, 0.061, 0.06),
     (64, 10**4, 0.3): (0.1, 0.7, 0.000, 0.090, 0.08),
+    (1_000, 10**4, 0.1): (0.1, 0.5, 0.001, 0.21, 0.06),
+    (1_000, 10**4, 0.3): (0.1, 0.5, 0.001, 0.17, 0.06),
     (8, 10**5, 0.1): (5.5, 1.5, 0.000, 0.219, 0.21),
+    (64, 10**5, 0.3): (4.2, 1.8, 0.001, 0.221, 0.20),
+    (1_000, 10**5, 0.1): (6.7, 1.0, 0.06, 0.52, 0.20),
+    (1_000, 10**5, 0.3): (6.7, 1.0, 0.05, 0.44, 0.20),
     (8, 10**6, 0.1): (40.0, 14.0, 0.01, 1.83, 1.8),
+    (64, 10**6, 0.3): (40.0, 18.0, 0.08, 2.37, 2.1),
+    (1_000, 10**6, 0.1): (40.0, 19.0, 1.7, 6.8, 2.0),
+    (1_000, 10**6, 0.3): (40.0, 19.0, 1.5, 8.0, 2.0),
 }
 """Clients, numbers and share of lost clients -> limits of `WORKS`."""
 
@@ -41,7 +49,7 @@ MOST_TIMES = 1.5
 MOST_BYTES, MOST_TIME, QUICK = 3, 5, 10**4
 """Limits of an upload with a proof, in bytes and times of one without; time is for so many numbers."""
 
-UNPROVEN = 216
+UNPROVEN = 384
 """Bytes of an upload without a proof beside four a number: the boxes of both helpers."""
 
 PROOFS = {
@@ -62,7 +70,7 @@ use. Messages, disks and networks are left out. In every row the opened sum equa
 helpers' noise, number by number; a difference ends the measurement.
 
 The machine had {cores} cores under a load of {load:.1f}.{remark} Times of a client are medians over clients.
-The least of three turns counts; at a million numbers there is one turn. The noise is that of ε = 1, δ = 1e-5 over 100 rounds.
+The least of five turns counts; at a million numbers there is one turn. The noise is that of ε = 1, δ = 1e-5 over 100 rounds.
 Limits are the times of a prototype, at the precision of its table, and 40 ms for quantising a million numbers. The
 prototype had no proofs. `prove` is the client's proof of its norm, with masks of 61 bits, and `verify` is the server's check
 of it. The helper's time holds its shares in that check.

@@ -1,5 +1,6 @@
 """Clients whose replies are well formed and within the bound on norms, and harm: named, bounded, or voted down."""
 
+from contextlib import nullcontext
 from pathlib import Path
 
 import numpy as np
@@ -86,3 +87,14 @@ def test_sums_over_any_number_of_records_keep_their_sign_and_the_ranges_of_clien
         check_entries({"counts": np.array([number], np.float32)}, entries, 0, clients=5)
     check_entries({"counts": np.array([5.0, low], np.float32)}, entries, 0, clients=5)
     check_entries({"counts": np.array([1e5], np.float32)}, {"counts": Entries(low, 1)}, 0, clients=5)
+
+
+@pytest.mark.parametrize("records", [5, 0])
+@pytest.mark.parametrize(("total", "count", "valid"), [(-3, 3, True), (3.1, 3, False), (0, -1, False), (5e-7, 0, True)])
+def test_sums_are_no_larger_than_the_number_of_their_values(
+    total: float, count: float, *, valid: bool, records: int
+) -> None:
+    entries = {"means": Entries(-1, 1, has_counts=True)}
+    statistics = {"means": np.array([[0, 2], [total, count]], np.float32)}
+    with nullcontext() if valid else pytest.raises(WireError, match=r"honest data give|each of which is at most 1"):
+        check_entries(statistics, entries, records, clients=2)

@@ -140,7 +140,7 @@ def test_a_list_covers_what_it_was() -> None:
 
 def test_mutated_cards_and_lines_are_typed_errors() -> None:
     chance, cards = random.Random(3), cards_of("ann", "bob")
-    for _ in range(400 * TIMES):
+    for _ in range(2_000 * TIMES):
         changed, lines = mutated(chance, cards), mutated(chance, LINES[:3])
         for read, text in ((lambda text: read_members(text, "toy"), changed), (read_lines, lines)):
             try:

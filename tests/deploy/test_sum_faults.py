@@ -2,6 +2,7 @@
 
 from collections.abc import Callable
 from dataclasses import replace
+from itertools import count
 from pathlib import Path
 
 import pytest
@@ -116,6 +117,53 @@ def test_a_helper_that_starts_again_costs_the_open_round(
     result = federation.run(config)
     assert (result.rounds_done, [one.clients for one in federation.sums()]) == (3, [0, 4, 4] if lost else [4, 4, 4])
     assert [one.lost for one in federation.sums() if one.lost] == [GONE.format(0)] * lost
+
+
+def restarting(federation: SumFederation, kind: str, when: int, helper: int) -> Callable[[Message], None]:
+    """Return a hook that starts a helper again before the n-th message of a kind."""
+    number = count(1)
+
+    def restart(message: Message) -> None:
+        if message.metadata.message_type == kind and next(number) == when:
+            federation.restart_helper(helper)
+
+    return restart
+
+
+def test_a_closed_form_whose_helper_starts_again_has_the_bits_of_an_undisturbed_one(tmp_path: Path) -> None:
+    """The lost sum is asked again with fresh masks."""
+    config, whole = summed("ridge"), SumFederation(tmp_path / "whole")
+    through = whole.run(config)
+    for kind, when, helper in ((TRAIN, 1, 0), (PREPARE, 3, 1), (OPEN, 1, 0), (OPEN, 1, 1), (OPEN, 4, 0)):
+        federation = SumFederation(tmp_path / f"{kind}-{when}-{helper}")
+        federation.grid.before = restarting(federation, kind, when, helper)
+        result = federation.run(config)
+        assert (result.model_sha256, result.rounds_done) == (through.model_sha256, through.rounds_done)
+        assert result.privacy.sums == {"opened": through.privacy.sums["opened"], "lost": 1}
+
+
+def test_a_closed_form_whose_helpers_all_start_again_in_a_sum_ends(tmp_path: Path) -> None:
+    """Nobody remembers then if the sum was opened, and clients give no second one."""
+    federation, seen = SumFederation(tmp_path), list[str]()
+
+    def restart(message: Message) -> None:
+        if message.metadata.message_type == OPEN and OPEN not in seen:
+            federation.restart_helper(0)
+            federation.restart_helper(1)
+        seen.append(message.metadata.message_type)
+
+    federation.grid.before = restart
+    with pytest.raises(QuorumError, match="no helper remembers all sums of round 1; nothing was sent"):
+        federation.run(summed("ridge"))
+    assert seen.count(OPEN) == len(federation.desks)
+
+
+def test_noise_repeats_no_sum_of_a_closed_form(tmp_path: Path) -> None:
+    federation = SumFederation(tmp_path)
+    federation.grid.before = lambda m: federation.restart_helper(0) if m.metadata.message_type == OPEN else None
+    with pytest.raises(RefusedError, match="started again, or the run is over; a closed form needs each of its sums"):
+        federation.run(noised(method="ridge"))
+    assert federation.sums("repeat/1") == []
 
 
 @pytest.mark.parametrize("config", [noised(), summed()], ids=["noise", "exact"])

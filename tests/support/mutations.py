@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import Any
 
 TIMES = int(os.environ.get("FEDLOOM_MUTATIONS", "1"))
-"""Factor on the number of mutations: 1 tries 14,400 of messages of secure sums, 2 tries 28,800."""
+"""Factor on the number of mutations: 1 tries 20,000 of messages of secure sums, 2 tries 40,000."""
 
 DTYPES = ("<u4", "<u8", "<i8", "<f4", "<f8", "?")
 

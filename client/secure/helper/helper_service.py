@@ -52,8 +52,8 @@ class RunKeys:
     card: NodeCard
     time: float
     """Seconds of the last message."""
-    sums: dict[str, tuple[int, str, bytes]] = field(default_factory=dict)
-    """Channel -> round, digest of the set and key of the noise of the newest sum."""
+    sums: dict[str, tuple[tuple[int, int], Sequence[str], str, bytes]] = field(default_factory=dict)
+    """Channel -> round and repeat, clients, digest of the set and key of the noise of the newest sum."""
 
 
 class HelperState:
@@ -88,24 +88,27 @@ class HelperState:
             raise RefusedError(f"{about}: it started again, or the run is over")
         return found
 
-    def enter(self, terms: SumTerms, members: str, draw: Callable[[], bytes]) -> bytes:
+    def enter(self, terms: SumTerms, clients: Sequence[str], members: str, draw: Callable[[], bytes]) -> bytes:
         """Note the sum of a round and a channel; return the key of its noise.
 
-        `members` is the digest of the set: names, boxes and terms. `draw` gives a fresh key.
+        `members` is the digest of the set: names, boxes and terms. `draw` gives a fresh key. A repeat closes earlier attempts.
+        After an opened one it is of the same clients: their statistics, and thus both sums, are the same.
 
         Raises:
             RefusedError: The sum was opened for another set, or it is closed.
         """
-        sums = self.find_keys(terms).sums
+        sums, (channel, repeat) = self.find_keys(terms).sums, terms.attempt
+        number = terms.round, repeat
         with self._lock:
-            number, before, key = sums.get(terms.channel, (-1, "", b""))
-            if number > terms.round:
+            newest, opened, before, key = sums.get(channel, ((-1, 0), (), "", b""))
+            if newest > number:
                 raise RefusedError(f"the sum of round {terms.round} is closed")
-            if number == terms.round and before != members:
+            is_same = before == members if newest == number else opened == clients
+            if newest[0] == terms.round and not is_same:
                 raise RefusedError(f"the sum of round {terms.round} was opened for another set")
-            if number < terms.round:
+            if newest < number:
                 key = draw()
-                sums[terms.channel] = terms.round, members, key
+                sums[channel] = number, clients, members, key
             return key
 
     def end(self, run: str) -> None:
@@ -254,7 +257,7 @@ class HelperService:
         if (owners := len({*map(owner_of, names)})) < terms.min_sum:
             raise RefusedError(f"clients of {count(owners, 'owner')} in the sum; its terms require {terms.min_sum}")
         members = digest([terms.digest, [[name, prepared.boxes[name]] for name in names]])
-        key = self.state.enter(terms, members, lambda: self._noise_key(terms))
+        key = self.state.enter(terms, names, members, lambda: self._noise_key(terms))
         opened = _noised_sum(terms, [prepared.seeds[name] for name in names], key)
         clients, run = count(len(names), "client"), printable(terms.run, 80)
         sums.info("%s · round %d · %s · %s · noise %d", run, terms.round, terms.channel, clients, terms.noise)

@@ -89,7 +89,7 @@ def effort(solved: Arrays) -> Effort:
     return Effort(40 * size**2, 8 * size**3) if size <= MOST_EXACT else Effort(24 * size**2, 6_000 * size**2)
 
 
-ENTRIES = {**dict.fromkeys((ITEM_SUMS, PAIR_SUMS), Entries(-1, 1)), ERRORS: Entries()}
+ENTRIES = {**dict.fromkeys((ITEM_SUMS, PAIR_SUMS), Entries(-1, 1, has_counts=True)), ERRORS: Entries()}
 """Ranges of statistics; see `ClosedForm.entries`."""
 
 

@@ -18,7 +18,7 @@ ROOT = Path(__file__).parents[3]
 
 def test_a_small_sum_is_measured() -> None:
     found = measure(Case(8, 300, 0.1))
-    assert found["bytes"] == 8 * 300 + 216 + proof_size(300, 2)
+    assert found["bytes"] == 8 * 300 + 384 + proof_size(300, 2)
     assert min(found.values()) >= 0
     assert Case(64, 300, 0.3).survivors == 45
 
@@ -73,11 +73,12 @@ def test_a_second_sum_is_stated() -> None:
         "rounds": 5,
         "sums": 10,
         "second_sums": 0,
+        "lost": 0,
         "uploads": 25,
         "unpaid": 0,
         "is_comparable": True,
         "has_same_model": True,
     }
     assert all(claim.holds for claim in kill_claims([run, run]))
-    broken = {**run, "second_sums": 1, "unpaid": 1, "rounds": 4, "has_same_model": False}
+    broken = {**run, "second_sums": 1, "lost": 6, "unpaid": 1, "rounds": 4, "has_same_model": False}
     assert not any(claim.holds for claim in kill_claims([run, broken]))

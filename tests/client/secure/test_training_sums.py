@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from client.privacy.transforms import update_of
+from client.privacy.transforms import Update, update_of
 from client.secure import upload
 from client.secure.helper import helper_service as desk
 from client.secure.upload import Blocks
@@ -15,11 +15,11 @@ from common.arrays import Arrays
 from common.config.run import RunConfig
 from common.errors import RefusedError, WireError
 from common.secure.cards import MOST
-from common.secure.layout import SumLayout
+from common.secure.layout import WEIGHT, SumLayout
 from common.secure.noise import DiscreteGaussian
 from common.secure.quantisation import decode, integer_clip
 from common.secure.terms import MOST_CLIENTS, MOST_NOISE, MOST_NUMBERS, SumTerms
-from common.wire.messages import AssignRequest, TrainReply
+from common.wire.messages import LOCAL, AssignRequest, TrainReply
 from tests.support.asked import Asked, configured
 from tests.support.desks import CLIENTS
 from tests.support.helpers import members
@@ -182,6 +182,20 @@ def test_terms_that_a_client_refuses_before_it_computes(field: str, monkeypatch:
     with pytest.raises(RefusedError, match=f"secure sum: {field.strip()} "):
         server.first.train(server.request(replace(terms, **changed), cost=RHO))
     assert server.spent == 0
+
+
+@pytest.mark.parametrize(("claimed", "weight"), [(1, 1), (999, 999), (1_001, 1_000), (10**9, 1_000)])
+def test_a_claimed_number_of_records_has_one_limit_with_and_without_masks(claimed: int, weight: int) -> None:
+    config = summed(unit="none", **{"training.weighting": "examples"})
+    assert config.method_options.weight(claimed, config.secure_sums.most_examples) == weight
+    update = Update({"update/w": np.ones(1)}, examples=claimed)
+    assert Blocks(config, config.method_options.steps(LOCAL)).of(update).arrays[WEIGHT] == weight / 1_000
+
+
+def test_sums_of_updates_have_no_repeat() -> None:
+    server, arrays = Summing(summed(unit="none"), 1), exact_blocks(summed(unit="none"))[0]
+    with pytest.raises(RefusedError, match="secure sum: channel is not what this client requires"):
+        server.first.train(server.request(server.terms(arrays, channel="repeat/1")))
 
 
 def test_no_sum_within_the_limits_of_terms_exceeds_its_integers() -> None:

@@ -76,7 +76,7 @@ def test_clients_that_left_their_stacks_are_stacked_again_if_all_clients_train(w
     rounds_of(config, stores, [[0], [1], [2]])
     request = TrainRequest(4, "toy:0", parameters(task_model(config, CATALOGUE)))
     asked = [replace(member, request=request) for member in cohort(config, stores)]
-    train_together(config.method_options, asked, with_all=with_all).sum_up(0, lambda lengths, losses: [])
+    train_together(config.method_options, asked, with_all=with_all).sum_up(0, lambda lengths, losses: [], 1_000)
     assert [isinstance(store.load("toy").groups, StackedRow) for store in stores] == [with_all] * 3
     assert [sorted(store.load("toy").groups) for store in stores] == [["count", "first", "merged", "second"]] * 3
 

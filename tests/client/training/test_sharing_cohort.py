@@ -56,7 +56,7 @@ def train_round(
     asked = [replace(clients[k], request=request) for k in chosen]
     with_all = with_all or len(chosen) == len(clients)
     trained = train_together(config.method_options, asked, with_all=with_all)
-    return trained, trained.sum_up(0, lambda lengths, losses: alone)[0]
+    return trained, trained.sum_up(0, lambda lengths, losses: alone, 1_000)[0]
 
 
 def sums_of(replies: Replies) -> Arrays:
@@ -173,7 +173,7 @@ def test_tables_stay_whole_where_a_norm_over_them_is_clipped_or_all_rows_are_tou
     model = parameters(task_model(config, CATALOGUE))
     request = TrainRequest(1, "toy:0", model)
     asked = [replace(client, request=request, store=MemoryStore()) for client in few]
-    train_together(config.method_options, asked, with_all=True).sum_up(0, lambda lengths, losses: [])
+    train_together(config.method_options, asked, with_all=True).sum_up(0, lambda lengths, losses: [], 1_000)
     assert not any(map(is_short, asked))
 
 

@@ -50,7 +50,7 @@ def test_a_single_reply_has_the_statistics_of_the_client(config: RunConfig) -> N
 
 def test_a_block_sums_them(config: RunConfig) -> None:
     clients = participants(config)
-    replies, block = train_together(config.method_options, clients).sum_up(0, lambda lengths, losses: [1])
+    replies, block = train_together(config.method_options, clients).sum_up(0, lambda lengths, losses: [1], 1_000)
     assert [isinstance(reply, BlockReply) for reply in replies] == [True, False, True, True]
     values = expected(clients)
     np.testing.assert_allclose(block.sums.sums[UPDATE][STATISTIC], values[0] + values[2] + values[3])

@@ -41,6 +41,7 @@ def test_the_text_is_canonical() -> None:
         ("channel", "assign"),
         ("channel", "train/"),
         ("channel", "train/01"),
+        ("channel", "repeat/0"),
         ("size", 0),
         ("size", 4_000_001),
         ("bits", 64),

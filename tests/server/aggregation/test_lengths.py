@@ -7,7 +7,16 @@ import pytest
 
 from common.contribution import BlockReply, typical
 from common.wire.messages import TrainReply
-from server.aggregation.lengths import Excess, allowances, find_excess, measure, references, scale_update
+from server.aggregation.lengths import (
+    Excess,
+    allowances,
+    find_excess,
+    judge_lengths,
+    limit_claims,
+    measure,
+    references,
+    scale_update,
+)
 
 Lengths = dict[str, float]
 
@@ -68,6 +77,25 @@ def test_a_reply_of_less_weight_may_be_longer_but_moves_the_mean_no_further() ->
     assert list(found) == ["some", "ann", "bob", "many"]
     assert found["some"].reason.startswith("update of norm 79, 19.8 times the typical 4;")
     assert allowances({}) == {}
+
+
+@pytest.mark.parametrize("clients", [20, 100, 1_000])
+@pytest.mark.parametrize("length", [1.0, 3.5, 5.0, 13.0, 40.0, 1e9])
+def test_statistics_of_a_liar_with_any_records_leave_the_cosine_of_the_sum(clients: int, length: float) -> None:
+    """Honest statistics without common numbers are the worst case: their sum has length √(n − 1)."""
+    lengths = {f"client-{k}": {"update": 1.0} for k in range(clients - 1)} | {"liar": {"update": length}}
+    weights = {name: 1e9**-2.0 if name == "liar" else 1.0 for name in lengths}
+    judged = judge_lengths(lengths, limit_claims(weights, lengths), [], math.inf, 10.0)
+    counted = 0.0 if judged.excess else length * judged.clipped.get("liar", {}).get("update", 1.0)
+    assert judged.clipped.keys() | judged.excess.keys() <= {"liar"}
+    cosine = 1 / math.hypot(1, counted / math.sqrt(clients - 1))
+    assert cosine >= (0.9 if clients >= 50 else 0.82)  # of 20, one counts at thrice the typical length in any case
+
+
+def test_statistics_of_few_clients_grow_with_their_records() -> None:
+    lengths = {f"client-{k}": {"update": 1.0} for k in range(6)} | {"large": {"update": 8.0}}
+    weights = {name: 10.0**-2 if name == "large" else 1.0 for name in lengths}
+    assert judge_lengths(lengths, limit_claims(weights, lengths), [], math.inf, 10.0).clipped == {}
 
 
 def test_typical_lengths_leave_out_clients_that_learnt_nothing() -> None:

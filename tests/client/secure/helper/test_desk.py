@@ -25,7 +25,7 @@ def vectors(number: int, size: int = 6) -> list[np.ndarray[Any, Any]]:
 
 def noise_of(desk: HelperService, about: SumTerms) -> np.ndarray[Any, Any]:
     """Return the noise that a desk has drawn for a sum."""
-    _, _, key = desk.state.find_keys(about).sums[about.channel]
+    key = desk.state.find_keys(about).sums[about.channel][-1]
     return discrete_gaussian(about.noise, about.size, Stream(key))
 
 
@@ -113,6 +113,26 @@ def test_an_earlier_round_is_closed_when_a_later_one_was_opened() -> None:
     room.prepare(opened.about, opened.uploads)
     with pytest.raises(RefusedError, match="the sum of round 1 is closed"):
         opened.open(room.desks[0], 3)
+
+
+def test_a_repeat_is_of_the_clients_of_an_opened_sum_alone_and_closes_earlier_attempts() -> None:
+    room = Helpers(2)
+    first, second, third = (room.terms(**EXACT, channel=channel) for channel in ("train", "repeat/1", "repeat/2"))
+    sums = {about: room.upload(about, vectors(4)) for about in (first, second, third)}
+    for about, uploads in sums.items():
+        room.prepare(about, uploads)
+    desk, fresh = room.desks
+    open_sum(desk, first, sums[first][:3])
+    for chosen in (sums[second], sums[second][1:], sums[second][:2]):
+        with pytest.raises(RefusedError, match="the sum of round 1 was opened for another set"):
+            open_sum(desk, second, chosen)
+    replies = [open_sum(each, second, sums[second][:3]) for each in (desk, fresh)]
+    np.testing.assert_array_equal(total(sums[second][:3], replies), sum(one.vector for one in sums[second][:3]))
+    for each in (desk, fresh):
+        with pytest.raises(RefusedError, match="the sum of round 1 is closed"):
+            open_sum(each, first, sums[first][:3])
+        with pytest.raises(RefusedError, match="another set"):
+            open_sum(each, third, sums[third])
 
 
 def test_channels_of_a_round_are_sums_of_their_own() -> None:

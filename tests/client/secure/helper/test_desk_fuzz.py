@@ -13,6 +13,7 @@ from common.errors import FedloomError
 from common.secure.terms import SumTerms
 from common.wire.messages import HelperRequest, OpenReply, OpenRequest, PrepareRequest
 from tests.support.desks import LINES, Helpers
+from tests.support.helpers import EXACT
 from tests.support.mutations import TIMES, mutated
 
 
@@ -21,6 +22,13 @@ def send(desk: HelperService, request: Any) -> Any:
     kinds = {HelperRequest: desk.card, PrepareRequest: desk.prepare, OpenRequest: desk.open}
     with suppress(FedloomError):
         return kinds[type(request)](request)
+
+
+KINDS: tuple[dict[str, Any], ...] = (
+    {},
+    *({"channel": channel, **EXACT} for channel in ("train", "repeat/1", "repeat/2")),
+)
+"""Terms with noise, and of a sum and its repeats without."""
 
 
 def requests(room: Helpers, about: SumTerms) -> list[Any]:
@@ -38,7 +46,7 @@ def test_mutated_payloads_are_typed_errors_and_open_one_sum_a_round() -> None:
     chance, room, sums = random.Random(11), Helpers(), defaultdict[tuple[int, str], set[bytes]](set)
     desk = room.desks[0]
     for number in range(1, 1 + 200 * TIMES):
-        good = requests(room, room.terms(round=number))
+        good = requests(room, room.terms(round=number, **chance.choice(KINDS)))
         for _ in range(10):
             request = chance.choice(good)
             field = chance.choice(fields(request)).name
