@@ -147,7 +147,7 @@ CASES: list[tuple[str, dict[str, list[Any]]]] = [
     ("ratings", {"user": ["a", "b"], "item": ["x", "y"], "rating": ["1,234", "5"]}),
     ("ratings", {"Users": ["a", "b"], "item": ["x", "y"], "rating": [1, 2]}),
     ("ratings", {"user": ["a", "b"], "item": ["x", "y"], "rating": [1, 2], "timestamp": ["1/2/2024", "2/3/2024"]}),
-    ("traffic", {"timestamp": [f"2024-01-01 {k:02}:00" for k in range(20)] * 2, "kind": [*20 * "a", *20 * "b"], "n": [*range(5, 45)]}),
+    ("traffic", {"timestamp": [f"2024-01-01 {k // 2:02}:00" for k in range(40)], "kind": [*"ab" * 20], "n": [*range(5, 45)]}),
 ]  # fmt: skip
 
 
