@@ -112,6 +112,7 @@ def _form_of(cell: str, value: float) -> str:
     if number is None:
         forms = {
             "the begin of a span": SPAN,
+            "the Monday of an ISO week": r"^\d{4}-?W\d\d$",
             "times of a named zone": r"[A-Za-z]/[A-Z]",
             "names of months": r"\d.*[A-Za-z]{3}|[A-Za-z]{3}.*\d",
             "a 12-hour clock": HALF_DAY,

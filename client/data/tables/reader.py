@@ -26,6 +26,7 @@ from client.data.tables.schema import (
     CellError,
     Cells,
     Column,
+    Decimal,
     Dialect,
     TableSchema,
     escape,
@@ -40,6 +41,7 @@ from client.data.tables.table import (
     convert_distinct,
     drop_missing,
     match_cells,
+    may_be_thousands,
     to_flags,
     to_numbers,
     to_text,
@@ -160,6 +162,7 @@ def to_table(cells: Cells, schema: TableSchema, dialect: Dialect = DEFAULT_DIALE
     texts = _texts(cells, places, schema, dialect)
     if schema.rest == "numbers":
         texts = _without_row_numbers(cells, schema, places, texts, account)
+    dialect = _with_mark(cells, schema, places, texts, dialect)
     first, rows = _chosen_rows(cells, schema, dialect, places, texts, account)
     texts = texts if len(rows) == len(next(iter(texts.values()))) else {k: c.take(rows) for k, c in texts.items()}
     titles = {name: "+".join(cells.titles[k] for key, k in places.items() if _is_of(key, name)) for name in texts}
@@ -167,7 +170,7 @@ def to_table(cells: Cells, schema: TableSchema, dialect: Dialect = DEFAULT_DIALE
     for name, text in texts.items():
         try:
             _check_length(text)
-            columns[name] = _converted(text, schema.column(name), dialect, schema, cells.delimiter == ",")
+            columns[name] = _converted(text, schema.column(name), dialect, schema, cells.delimiter)
         except CellError as error:
             others = [other for other in texts if other not in (*schema.names, name)]
             if name not in schema.names and others and error.wrong.sum() == len(text) - _unfilled(text):
@@ -199,6 +202,32 @@ def _texts(cells: Cells, places: Mapping[str, int], schema: TableSchema, dialect
     if WORDS not in dialect.missing:
         return texts
     return {name: _without_words(text, schema.column(name), cells, schema, dialect) for name, text in texts.items()}
+
+
+DECIMALS: dict[Decimal, str] = {
+    "comma": r"^\D*(\d{1,3}(\.\d{3})+,\d+|\d+,(\d{1,2}|\d{4,})|0,\d+)\D*$",
+    "point": r"^\D*(\d{1,3}(,\d{3})+\.\d+|\d+\.(\d{1,2}|\d{4,})|0?\.\d+)\D*$",
+}
+"""Decimal mark -> cells that show it."""
+
+
+def _with_mark(
+    cells: Cells, schema: TableSchema, places: Mapping[str, int], texts: Mapping[str, Any], dialect: Dialect
+) -> Dialect:
+    """Return the dialect with the only decimal mark that a file between semicolons shows, if 1.000 may be either."""
+    kinds = {name: schema.column(name).kind for name in texts}
+    asked = [text for name, text in texts.items() if kinds[name] == "number" and types.is_string(text.type)]
+    if dialect.decimal != "auto" or cells.delimiter != ";" or not any(may_be_thousands(text).any() for text in asked):
+        return dialect
+    dated = {k for name, k in places.items() if kinds.get(name, "time") == "time"}
+    columns = cells.take([k for k in range(len(cells.titles)) if k not in dated])
+    found = [
+        mark for mark, cell in DECIMALS.items() if any(pc.any(match_cells(text, cell)).as_py() for text in columns)
+    ]
+    if len(found) != 1:
+        return dialect
+    dialect.notes.append(f"numbers have a decimal {found[0]}, as other cells of the file show")
+    return replace(dialect, decimal=found[0])
 
 
 def _is_of(key: str, name: str) -> bool:
@@ -300,7 +329,7 @@ def _exact_names(text: Any, column: Column, notes: list[str]) -> Any:
 def _without_words(text: Any, column: Column, cells: Cells, schema: TableSchema, dialect: Dialect) -> Any:
     """Return cells with null for those that are no number or time, with a note; all if none is one."""
     try:
-        _converted(text, column, dialect, schema, cells.delimiter == ",")
+        _converted(text, column, dialect, schema, cells.delimiter)
     except CellError as error:
         if error.problem.startswith(NO_VALUE) and error.wrong.sum() < len(text) - _unfilled(text):
             number = count(int(error.wrong.sum()), "cell")
@@ -350,7 +379,7 @@ def _partitioned(table: Table, unit: str, title: str) -> Table:
     )
 
 
-def _converted(text: Any, column: Column, dialect: Dialect, schema: TableSchema, comma_separated: bool) -> Any:
+def _converted(text: Any, column: Column, dialect: Dialect, schema: TableSchema, delimiter: str) -> Any:
     """Return cells in the kind of their column.
 
     Raises:
@@ -360,7 +389,11 @@ def _converted(text: Any, column: Column, dialect: Dialect, schema: TableSchema,
 
     def convert(cells: Any) -> Any:
         if column.kind == "number" or of_numbers:
-            cells = to_numbers(cells, dialect.decimal, comma_separated, dialect.missing)
+            if dialect.decimal == "auto" and delimiter == ";" and (wrong := may_be_thousands(cells)).any():
+                raise CellError(
+                    wrong, "has a decimal mark or a thousands separator", "say --decimal comma or --decimal point"
+                )
+            cells = to_numbers(cells, dialect.decimal, delimiter == ",", dialect.missing)
         return to_times(cells, dialect.dates, schema.clock, dialect.missing) if column.kind == "time" else cells
 
     is_text = column.kind == "text"

@@ -10,7 +10,7 @@ import shlex
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Collection, Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any, ClassVar, Literal, Self, TypeVar, cast, get_args
+from typing import Any, Literal, Self, TypeVar, cast, get_args
 
 import numpy as np
 
@@ -128,6 +128,7 @@ class Cells(ABC):
         lists: Title -> type of each column whose cells hold several values, such as `token_seq`.
         hidden: Places of columns that the owner ignores.
         footers: Lines below the last row that are no rows.
+        unit: Noun of a row's place.
     """
 
     content: Content
@@ -138,9 +139,7 @@ class Cells(ABC):
 
     hidden: frozenset[int] = field(default=frozenset(), kw_only=True)
     footers: int = field(default=0, kw_only=True)
-
-    unit: ClassVar[Literal["line", "row"]] = "row"
-    """Noun of a row's place."""
+    unit: Literal["line", "row"] = field(default="row", kw_only=True)
 
     def titled(self) -> Iterator[tuple[int, str]]:
         """Yield places and titles of the columns that may be read."""
@@ -206,6 +205,7 @@ class TableSchema:
         positions: Names of the columns of a file without a header; the last ones may be absent.
         unit: Name of the column that names the units of data; empty if a table cannot be partitioned by a column.
         clock: Times are instants in UTC, or readings of a local clock, whose offset from UTC is dropped.
+        wide: Names of the titles and of the cells of a table with a column for each of these titles.
     """
 
     columns: tuple[Column, ...]
@@ -214,6 +214,7 @@ class TableSchema:
     positions: tuple[str, ...] = ()
     clock: Clock = "utc"
     unit: str = ""
+    wide: tuple[str, ...] = ()
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -348,8 +349,8 @@ class Dialect:
         for name in self.columns:
             if name not in names and all(schema.rest == "ignore" for schema in schemas):
                 raise ConfigError(f"--column {name}=…: no such column; the task reads {', '.join(names)}")
-        if self.wide and all(schema.rest == "ignore" for schema in schemas):
-            raise ConfigError("--wide applies to tables of readings alone (task traffic); remove it")
+        if self.wide and not any(schema.wide for schema in schemas):
+            raise ConfigError("--wide applies to tables of readings and ratings alone; remove it")
 
 
 LISTS = ("ignore", "drop_empty", "where", "missing")
@@ -489,6 +490,8 @@ def _check_required(cells: Cells, schema: TableSchema, places: Mapping[str, int]
     near = [title for text in _spellings(column) for title in difflib.get_close_matches(text, free, n=1, cutoff=NEAR)]
     if column.kind == "time" and (found := _dated(cells, {*places.values()})):
         remedy = f"'{escape(found)}' holds times: say --column {name}={quoted(found)}"
+    elif name in schema.wide and schema.rest == "ignore" and _holds_numbers(cells, titles):
+        remedy = f"if each further column is an {schema.wide[0]}, say --wide"
     elif near:
         title = free[near[0]]
         remedy = f"'{escape(title)}' is near: rename it, or say --column {name}={quoted(title)}"
@@ -508,6 +511,13 @@ def _dated(cells: Cells, used: Collection[int]) -> str:
         if DATED.match(first):
             return cells.titles[k] + ("" if ":" in first else "".join(hours[:1]))
     return ""
+
+
+def _holds_numbers(cells: Cells, titles: Sequence[str]) -> bool:
+    """Return True if there are several columns with these titles, of which each begins with a number or without a value."""
+    columns = cells.take([cells.titles.index(title) for title in titles[-2:]])
+    first = [str(column[0].as_py() or "") for column in columns if len(column)]
+    return len(first) > 1 and all(re.fullmatch(r"[-\d.,★☆\s]*|nan|NA|null", cell) for cell in first)
 
 
 def _check_single(cells: Cells, schema: TableSchema, places: Mapping[str, int]) -> None:

@@ -6,9 +6,9 @@ import json
 import re
 from collections import Counter
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from itertools import islice
-from typing import IO, Any, ClassVar, Literal
+from typing import IO, Any, Literal
 
 import pyarrow
 import pyarrow.csv
@@ -45,7 +45,7 @@ class Delimited(Cells):
     dialect: Dialect = DEFAULT_DIALECT
     numbers: frozenset[int] = frozenset()
 
-    unit: ClassVar[Literal["line", "row"]] = "line"
+    unit: Literal["line", "row"] = field(default="line", kw_only=True)
 
     @classmethod
     def of(cls, content: Content, schema: TableSchema, dialect: Dialect) -> "Delimited":
@@ -299,7 +299,7 @@ def _is_headerless(cells: Sequence[str], schema: TableSchema, dialect: Dialect) 
     figures = [cell for column, cell in named if column.kind != "text"]
     needed = [k for k, name in enumerate(schema.positions, start=1) if name in columns and columns[name].required]
     fits = max(needed, default=1) <= len(cells) <= len(schema.positions) and not find_names(cells, schema, dialect)
-    return fits and bool(figures) and all(map(FIGURE.match, figures))
+    return fits and not dialect.wide and bool(figures) and all(map(FIGURE.match, figures))
 
 
 SUFFIXES = (".jsonl", ".ndjson")

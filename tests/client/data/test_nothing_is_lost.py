@@ -345,3 +345,93 @@ def test_logs_of_requests_and_lists_in_cells(tmp_path: Path) -> None:
     assert read_all("sessions", str(path)).units[0].name == "10.0.0.0"
     path = written(tmp_path, "user;items", *(f"u{k};['a{k}', \"b\"]" for k in range(4)))
     assert read_all("sessions", str(path)).vocabulary.items == ("b", "a0", "a1", "a2", "a3")
+
+
+MATRIX = [f"u{k}," + ",".join("" if (k + j) % 3 else str((k + j) % 5 + 1) for j in range(9)) for k in range(12)]
+
+
+@pytest.mark.parametrize("first", ["", "user", "Unnamed: 0"])
+def test_a_matrix_of_people_and_items(first: str, tmp_path: Path) -> None:
+    path = written(tmp_path, f"{first},{','.join(f'film {j}' for j in range(9))}", *MATRIX)
+    with pytest.raises(DataError, match=r"if each further column is an item, say --wide$"):
+        read_all("ratings", str(path))
+    ratings = read_all("ratings", str(path), dialect=Dialect(wide=True))
+    assert [(unit.name, len(unit.items)) for unit in ratings.units[:2]] == [("u0", 3), ("u1", 3)]
+    assert ratings.units[1].ratings.tolist() == [4.0, 2.0, 5.0]
+    assert ratings.vocabulary.items[2] == "film 2"
+    path = written(tmp_path, ",1,2,3", *(f"{k},{k % 2 * 3},0,0" for k in range(12)))
+    with pytest.raises(DataError, match="most cells are 0; say --missing 0 if it stands for no rating"):
+        read_all("ratings", str(path), dialect=Dialect(wide=True))
+    assert reading_of(path, wide=True, missing=["0"])[:2] == (6, 6)
+    assert reading_of(path, wide=True, missing=["none"])[:2] == (36, 36)
+    with pytest.raises(DataError, match="line 4, column 'rating': 'bad' is not a number"):
+        read_all("ratings", str(written(tmp_path, ",1,2", "a,1,2", "b,3,4", "c,5,bad")), dialect=Dialect(wide=True))
+
+
+@pytest.mark.parametrize(
+    ("titles", "first"),
+    [
+        ([f"H{k:02}" for k in range(24)], 0),
+        ([f"h{k}" for k in range(1, 25)], 0),
+        ([f"{k:02}:00" for k in range(24)], 0),
+        ([f"{k // 2:02}:{k % 2 * 30:02}" for k in range(48)], 0),
+        ([f"{k}:00 - {k + 1}:00" for k in range(24)], 0),
+    ],
+)
+def test_columns_of_hours_are_one_series(titles: list[str], first: int, tmp_path: Path) -> None:
+    rows = [
+        f"{DAY + timedelta(days=k):%Y%m%d},a,{','.join(str(100 * k + j) for j, _ in enumerate(titles))}"
+        for k in range(9)
+    ]
+    path = hours(tmp_path, f"date,site,{','.join(titles)}", *rows)
+    series = read_all("traffic", str(path))
+    assert (str(series.units[0].start), series.vocabulary.variables) == ("2024-01-01T00:00", ("value",))
+    per_hour = len(titles) // 24
+    assert series.units[0].values[:25, 0].tolist() == [
+        (0.5 if per_hour > 1 else 0) + per_hour * k for k in range(24)
+    ] + [100.5 if per_hour > 1 else 100]
+    assert f"columns '{titles[0]}' to '{titles[-1]}' are times of a day" in " ".join(reading_of(path, "traffic")[2])
+
+
+def test_a_thousands_point_is_decided_by_the_file_or_asked_about(tmp_path: Path) -> None:
+    rows = [f"{one};{k + 1}.000;{k}" for k, one in enumerate(STAMPS[:24])]
+    path = hours(tmp_path, "timestamp;volume;price", *rows)
+    problem = "line 2, column 'volume': '1.000' has a decimal mark or a thousands separator .*; say --decimal comma or"
+    with pytest.raises(DataError, match=problem):
+        read_all("traffic", str(path))
+    assert read_all("traffic", str(path), dialect=Dialect(decimal="comma")).units[0].values[0, 0] == 1000
+    for price, value in (("1.234,5", 1000), ("0,5", 1000), ("2.5", 1), ("€ 12,50", 1000)):
+        path = hours(tmp_path, "timestamp;volume;price", *rows, f"2024-01-02;9;{price}")
+        [series] = read_all("traffic", str(path), dialect=Dialect(ignore=("price",))).units
+        assert series.values[0, 0] == value
+
+
+def test_mixed_units_are_converted_or_named(tmp_path: Path) -> None:
+    path = hours(
+        tmp_path, "timestamp,power", *(f"{one},{f'{k + 1} kW' if k % 3 else '500 W'}" for k, one in enumerate(STAMPS))
+    )
+    assert read_all("traffic", str(path)).units[0].values[:3, 0].tolist() == [500, 2000, 3000]
+    path = hours(
+        tmp_path, "timestamp,heat", *(f"{one},{f'{k} °C' if k % 9 else '68 °F'}" for k, one in enumerate(STAMPS))
+    )
+    done = command("check", path, "--task", "traffic")
+    assert "line 2, column 'heat': '68 °F' has the unit °F, while most have °C (23 of 200 cells)" in str(done.exception)
+    option = shlex.split(SOLVED.findall(str(done.exception))[0])
+    assert option == ["--missing", "68 °F"]
+    assert command("check", path, "--task", "traffic", *option).exception is None
+
+
+@pytest.mark.parametrize(
+    ("content", "form"),
+    [
+        (b"\xef\xbb\xbf<!DOCTYPE html><table><tr><td>user", "a page of HTML or XML"),
+        (b"<html>\n<table>", "a page of HTML or XML"),
+        (b"\x89HDF\r\n\x1a\n\0\0", "an HDF5 file"),
+        (b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1", "an old workbook"),
+        (b"SQLite format 3\0", "a database"),
+    ],
+)
+def test_what_is_no_table_is_named(content: bytes, form: str, tmp_path: Path) -> None:
+    (tmp_path / "a.csv").write_bytes(content)
+    with pytest.raises(DataError, match=f"a.csv: {form}, not text; save the table as CSV in UTF-8$"):
+        read_all("ratings", str(tmp_path / "a.csv"))

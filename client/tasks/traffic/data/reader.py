@@ -3,10 +3,11 @@
 Published sets are recognized by their first line.
 """
 
+import re
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any, ClassVar, Literal
+from typing import Any, Literal
 
 import numpy as np
 import pyarrow
@@ -16,10 +17,21 @@ from client.data.dataset import DataSummary
 from client.data.tables.account import RowAccount, with_account
 from client.data.tables.files import Content, find_tables, load, suffix_of
 from client.data.tables.reader import detect_cells, to_table
-from client.data.tables.schema import DEFAULT_DIALECT, Cells, Codes, Column, Dialect, TableSchema, escape, join_rows
-from client.data.tables.table import Table, to_codes, to_flags
+from client.data.tables.schema import (
+    DEFAULT_DIALECT,
+    Cells,
+    Codes,
+    Column,
+    Dialect,
+    TableSchema,
+    escape,
+    join_rows,
+    normalize_title,
+)
+from client.data.tables.table import Table, Unpivoted, to_codes, to_flags
 from client.tasks.traffic.data.readings import (
     SEVERAL,
+    VALUE,
     Filled,
     Readings,
     Tidy,
@@ -35,7 +47,7 @@ from client.tasks.traffic.data.readings import (
     to_seconds,
     without_strays,
 )
-from client.tasks.traffic.data.series import SCHEMA, SUFFIXES, Sensors, Series, in_units, split_series
+from client.tasks.traffic.data.series import SCHEMA, SUFFIXES, TIME, Sensors, Series, in_units, split_series
 from common.arrays import Flags, Floats
 from common.errors import DataError
 from common.tasks.traffic.options import TrafficOptions
@@ -77,7 +89,7 @@ class FixedWidth(Cells):
     places: Sequence[int]
     widths: Sequence[int]
 
-    unit: ClassVar[Literal["line", "row"]] = "line"
+    unit: Literal["line", "row"] = field(default="line", kw_only=True)
 
     @classmethod
     def of(cls, content: Content) -> "FixedWidth":
@@ -440,7 +452,34 @@ def _file(path: Path, dialect: Dialect, variable: str) -> Readings:
     cells = detect_cells(content, SCHEMA, dialect)
     if published := read_original(cells, dialect.account):
         return published
+    cells = cells if dialect.wide else _by_hours(cells, variable or VALUE, dialect)
     return to_readings(to_table(cells, SCHEMA, dialect), wide=dialect.wide, variable=variable)
+
+
+HOUR_TITLE = re.compile(r"(?i)(?:h|hr|he|hour)?[ _.-]*(\d\d?)(?:[:.h]?(\d\d))?(?: *[-–] *\S+)?")
+"""Title of a column of the readings at a time of the day."""
+
+
+def _by_hours(cells: Cells, variable: str, dialect: Dialect) -> Cells:
+    """Return the cells with a row for each time of the day, if columns such as H00 to H23 have one; others unchanged."""
+    found = {k: HOUR_TITLE.fullmatch(title) for k, title in cells.titled()}
+    minutes = {k: 60 * int(match[1]) + int(match[2] or 0) for k, match in found.items() if match}
+    step, first = DAY // 60 // max(len(minutes), 1), min(minutes.values(), default=0)
+    is_day = len(minutes) >= 24 and sorted(minutes.values()) == [*range(first, first + DAY // 60, step)]
+    stay = [k for k, _ in cells.titled() if k not in minutes]
+    titled = {normalize_title(title) for title in (dialect.columns.get(TIME, TIME), TIME, *SCHEMA.column(TIME).aliases)}
+    dates = [k for k in stay if normalize_title(cells.titles[k]) in titled]
+    if not (is_day and first in (0, step) and len(dates) == 1):
+        return cells
+    clocks = {k: f"{(at - first) // 60:02}:{(at - first) % 60:02}" for k, at in minutes.items()}
+    long = Unpivoted.of(cells, stay, clocks, ["", variable], dialect)
+    date, columns = stay.index(dates[0]), list(long.columns)
+    columns[date] = pc.binary_join_element_wise(columns[date], columns[-2], " ")
+    ends = ", each the end of its interval" if first else ""
+    dialect.notes.append(
+        f"columns '{cells.titles[min(minutes)]}' to '{cells.titles[max(minutes)]}' are times of a day{ends}"
+    )
+    return replace(long, columns=columns)
 
 
 MOST_REMARKS = 10
