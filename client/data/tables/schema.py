@@ -490,8 +490,6 @@ def _check_required(cells: Cells, schema: TableSchema, places: Mapping[str, int]
     near = [title for text in _spellings(column) for title in difflib.get_close_matches(text, free, n=1, cutoff=NEAR)]
     if column.kind == "time" and (found := _dated(cells, {*places.values()})):
         remedy = f"'{escape(found)}' holds times: say --column {name}={quoted(found)}"
-    elif name in schema.wide and schema.rest == "ignore" and _holds_numbers(cells, titles):
-        remedy = f"if each further column is an {schema.wide[0]}, say --wide"
     elif near:
         title = free[near[0]]
         remedy = f"'{escape(title)}' is near: rename it, or say --column {name}={quoted(title)}"
@@ -499,6 +497,13 @@ def _check_required(cells: Cells, schema: TableSchema, places: Mapping[str, int]
         remedy = f"the table needs {needed}: rename a column, or say --column {name}=TITLE; {_shown(cells)}"
         if cells.header_line and len(cells.titles) == 1:
             remedy += f"; if line {cells.header_line} is no header, say --skip-lines {cells.header_line}"
+    if (
+        schema.rest == "ignore"
+        and schema.wide
+        and places.keys().isdisjoint(schema.wide)
+        and _holds_numbers(cells, titles)
+    ):
+        remedy += f"; if each further column is an {schema.wide[0]}, say --wide"
     raise cells.header_error(f"no column '{name}'; {remedy}", name)
 
 
