@@ -173,13 +173,18 @@ def to_table(cells: Cells, schema: TableSchema, dialect: Dialect = DEFAULT_DIALE
             columns[name] = _converted(text, schema.column(name), dialect, schema, cells.delimiter)
         except CellError as error:
             others = [other for other in texts if other not in (*schema.names, name)]
-            if name not in schema.names and others and error.wrong.sum() == len(text) - _unfilled(text):
+            is_text = error.problem.startswith(NO_VALUE) and error.wrong.sum() == len(text) - _unfilled(text)
+            if name not in schema.names and others and is_text:
                 account.notes.append(f"column '{escape(titles[name])}' holds no number and is not read")
                 continue
             can_go = any(set(names) <= texts.keys() - {name} for names in schema.alternatives)
             is_needed = not can_go or (name not in schema.names and not others)
             error.remedy = _remedy(error, schema.column(name), text, titles[name], is_needed=is_needed)
             raise cell_error(cells, titles[name], text, rows, error) from None
+    for name in [name for name in columns if name not in schema.names and columns[name].null_count == len(rows)]:
+        if len(columns) > 1 + sum(one in schema.names for one in columns):  # another variable stays
+            account.notes.append(f"column '{escape(titles[name])}' holds no number and is not read")
+            del columns[name]
     texts = {name: texts[name] for name in columns}
     variables = tuple(name for name in columns if name not in schema.names)
     table = Table(cells, {name: titles[name] for name in columns}, texts, columns, variables, rows, first)

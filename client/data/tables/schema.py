@@ -372,11 +372,26 @@ UNTITLED = re.compile(r"(Unnamed: \d+|__index_level_\d+__|index)?")
 """Titles of the index of a data frame."""
 IGNORED = re.compile(r"[\s_.\-\"'\ufeff]")
 """Characters of a title that do not count, nor does its case."""
-HOURS = ("hour", "hr", "hourofday", "timeofday", "clock", "hourending", "hourbeginning")
+HOURS = (
+    "hour",
+    "hr",
+    "hourofday",
+    "timeofday",
+    "clock",
+    "hourending",
+    "hourbeginning",
+    "uhrzeit",
+    "anfang",
+    "von",
+    "heure",
+    "hora",
+)
 """Titles of the hours of a day, beside a column of days."""
 DATE_PARTS = (("year",), ("month",), ("day", "dayofmonth"), (*HOURS, "time"), ("minute",), ("second",))
 """Titles of dates in separate columns, of which the first three are needed."""
-DATED = re.compile(r"(\d{4}[-/.]\d\d?[-/.]\d\d?|\d\d?[-/.]\d\d?[-/.]\d{4}|\d\d?[.]\d\d?[.]\d\d)(?!\d)")
+DATED = re.compile(
+    r"(\d{4}[-/.]\d\d?[-/.]\d\d?|(19|20)\d\d[01]\d[0-3]\d([0-2]\d([0-5]\d)?)?|\d{4}-?W\d\d|\d\d?[-/.]\d\d?[-/.]\d{4}|\d\d?[.]\d\d?[.]\d\d)(?!\d)"
+)
 """Begin of a date."""
 NEAR = 0.7
 """Least similarity of a title that may be meant."""
@@ -495,14 +510,12 @@ def _check_required(cells: Cells, schema: TableSchema, places: Mapping[str, int]
         remedy = f"'{escape(title)}' is near: rename it, or say --column {name}={quoted(title)}"
     else:
         remedy = f"the table needs {needed}: rename a column, or say --column {name}=TITLE; {_shown(cells)}"
+        if 0 < sum(bool(DATED.match(title)) for title in titles) < 3:
+            example = ",".join(schema.names)
+            remedy = f"line {cells.header_line} is a row of data; write a line of titles above it, such as {example}"
         if cells.header_line and len(cells.titles) == 1:
             remedy += f"; if line {cells.header_line} is no header, say --skip-lines {cells.header_line}"
-    if (
-        schema.rest == "ignore"
-        and schema.wide
-        and places.keys().isdisjoint(schema.wide)
-        and _holds_numbers(cells, titles)
-    ):
+    if schema.rest == "ignore" and schema.wide and _is_matrix(cells, places, schema):
         remedy += f"; if each further column is an {schema.wide[0]}, say --wide"
     raise cells.header_error(f"no column '{name}'; {remedy}", name)
 
@@ -513,16 +526,18 @@ def _dated(cells: Cells, used: Collection[int]) -> str:
     hours = [f"+{cells.titles[k]}" for k in free if normalize_title(cells.titles[k]) in HOURS]
     for k, column in zip(free, cells.take(free), strict=True) if free else ():
         first = str(column[0].as_py() if len(column) else "").strip()
-        if DATED.match(first):
+        if DATED.match(first) and not DATED.match(cells.titles[k]):
             return cells.titles[k] + ("" if ":" in first else "".join(hours[:1]))
     return ""
 
 
-def _holds_numbers(cells: Cells, titles: Sequence[str]) -> bool:
-    """Return True if there are several columns with these titles, of which each begins with a number or without a value."""
-    columns = cells.take([cells.titles.index(title) for title in titles[-2:]])
-    first = [str(column[0].as_py() or "") for column in columns if len(column)]
-    return len(first) > 1 and all(re.fullmatch(r"[-\d.,★☆\s]*|nan|NA|null", cell) for cell in first)
+def _is_matrix(cells: Cells, places: Mapping[str, int], schema: TableSchema) -> bool:
+    """Return True if a table seems to have a person a row and a column for each item."""
+    further = [k for k, _ in cells.titled() if k not in places.values()][not places :]
+    first = [str(column[0].as_py() or "") for column in cells.take(further) if len(column)] if len(further) > 2 else []
+    is_number = re.compile(r"[-\d.,★☆\s]*|nan|NA|null").fullmatch
+    is_row = any(re.match(r"-?\d+[.,]\d|-\d", cells.titles[k]) for k in further)
+    return bool(first) and all(map(is_number, first)) and not is_row and places.keys().isdisjoint(schema.wide)
 
 
 def _check_single(cells: Cells, schema: TableSchema, places: Mapping[str, int]) -> None:

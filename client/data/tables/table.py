@@ -39,7 +39,7 @@ LONG = 10_000
 """Number of cells from which on equal texts are converted once."""
 
 PLAIN = r"^[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?$"
-GROUPED = r"^[+-]?((\d+|\d{1,3}(MARK\d{3})+|\d{1,3}([ \x{a0}\x{202f}']\d{3})+)(POINT\d*)?|POINT\d+)([eE][+-]?\d+)?$"
+GROUPED = r"^[+-]?((\d+|\d{1,3}(MARK\d{3})+|\d{1,3}([ \x{a0}\x{202f}'’]\d{3})+)(POINT\d*)?|POINT\d+)([eE][+-]?\d+)?$"
 """Numbers with thousands separators: MARK, a blank or an apostrophe."""
 FORMS = {
     "point": GROUPED.replace("MARK", ",").replace("POINT", r"\."),
@@ -50,6 +50,7 @@ UNIT = re.compile(
 )
 """Number with a unit such as `req/s`, `°C`, `/5` or `out of 5 stars`."""
 UNITED = r"^(?P<number>[+-]?[\d.,' \x{a0}\x{202f}]*\d[.,]?)\s*(?P<unit>|/ ?\d+|(?:out of \d+|[\p{L}°%★⭐]).{0,20})$"
+MOST_UNITS = 8
 EXPONENT = re.compile(r"[eExX][+-]?\d")
 PREFIXES = {"": 1.0, "m": 1e-3, "c": 1e-2, "k": 1e3, "K": 1e3, "M": 1e6, "G": 1e9, "T": 1e12}
 PREFIXES |= {"Ki": 2.0**10, "Mi": 2.0**20, "Gi": 2.0**30, "Ti": 2.0**40}
@@ -135,7 +136,7 @@ def _without_prefixes(text: Any) -> tuple[Any, Any]:
     split = pc.extract_regex(text, UNITED)
     numbers, units = pc.struct_field(split, "number"), pc.struct_field(split, "unit")
     counts = {one["values"]: one["counts"] for one in units.value_counts().to_pylist() if one["values"] is not None}
-    several = len({unit.removesuffix("s") for unit in counts} - {""}) > 1
+    several = 1 < len({unit.removesuffix("s") for unit in counts} - {""}) <= MOST_UNITS
     if not several or units.null_count > text.null_count or any(map(EXPONENT.match, counts)):
         return text, 1.0
     found = {unit: SCALED.fullmatch(unit) for unit in counts if unit}
@@ -245,7 +246,7 @@ def _plain_text(text: Any, decimal: Decimal, comma_separated: bool) -> Any:
         raise _no_number(text, mark)
     if decimal == "auto" and mark == "comma" and comma_separated:
         raise CellError(commas, "has a decimal comma", "say --decimal comma")
-    text = pc.replace_substring_regex(text, f"[{'.' if mark == 'comma' else ','} \u00a0\u202f']", "")
+    text = pc.replace_substring_regex(text, f"[{'.' if mark == 'comma' else ','} \u00a0\u202f'’]", "")
     return pc.replace_substring(text, ",", ".")
 
 
@@ -386,6 +387,7 @@ class Unpivoted(Cells):
         further = [text + end for text in dialect.missing for end in ("", ".0", ",0")]
         cells = drop_missing(pyarrow.concat_arrays(columns[len(stay) :]), further)
         filled, length = np.flatnonzero(to_flags(cells.is_valid())), len(columns[0])
+        filled = filled[np.argsort(filled % length, kind="stable")]  # in the order of the file
         rows, names = (
             pyarrow.array(filled % length),
             pyarrow.array([*named.values()]).take(pyarrow.array(filled // length)),

@@ -389,6 +389,8 @@ def as_lines(content: Content) -> Content:
     """
     first, *more = (text for _, text in islice(content.lines(), 2))
     one = _object(first)
+    if NETFLIX.fullmatch(first):
+        return replace(content, data="\n".join(_with_items(content.data.decode())).encode())
     if LOGGED.match(first):
         records = [found.groupdict() if (found := LOGGED.match(text)) else {} for _, text in content.lines()]
     elif one and more:
@@ -406,6 +408,19 @@ LOGGED = re.compile(
     r'(?P<user>\S+) \S+ \S+ \[(?P<timestamp>[^\]]+)\] "(?P<method>[A-Z]+) (?P<item>\S+)[^"]*" (?P<status>\d{3})\b'
 )
 """Line of Apache's or nginx's log of requests: the address is the user, the path the item."""
+
+
+NETFLIX = re.compile(r"\d+:")
+"""Line of Netflix's ratings with an item, whose raters follow: `user,rating,date`."""
+
+
+def _with_items(text: str) -> Iterator[str]:
+    """Yield lines `user,item,rating,date`, and blank ones for the lines of items."""
+    item = ""
+    for line in text.split("\n"):
+        is_item, (user, _, rest) = NETFLIX.fullmatch(line.strip()), line.partition(",")
+        item = line.strip()[:-1] if is_item else item
+        yield "" if is_item or not line.strip() else f"{user},{item},{rest}"
 
 
 def _records_in(value: Any) -> list[dict[str, Any]]:

@@ -376,6 +376,7 @@ def test_a_matrix_of_people_and_items(first: str, tmp_path: Path) -> None:
         ([f"{k:02}:00" for k in range(24)], 0),
         ([f"{k // 2:02}:{k % 2 * 30:02}" for k in range(48)], 0),
         ([f"{k}:00 - {k + 1}:00" for k in range(24)], 0),
+        ([f"{(k - 1) % 12 + 1} {'AM' if k < 12 else 'PM'}" for k in range(24)], 0),
     ],
 )
 def test_columns_of_hours_are_one_series(titles: list[str], first: int, tmp_path: Path) -> None:
@@ -435,3 +436,75 @@ def test_what_is_no_table_is_named(content: bytes, form: str, tmp_path: Path) ->
     (tmp_path / "a.csv").write_bytes(content)
     with pytest.raises(DataError, match=f"a.csv: {form}, not text; save the table as CSV in UTF-8$"):
         read_all("ratings", str(tmp_path / "a.csv"))
+
+
+def test_columns_beside_hours_and_beyond_a_day_are_asked_about(tmp_path: Path) -> None:
+    rows = [f"{DAY + timedelta(days=k):%Y-%m-%d},{k},{','.join(map(str, range(25)))}" for k in range(12)]
+    path = hours(tmp_path, f"date,Total,{','.join(f'H{k}' for k in range(1, 26))}", *rows)
+    words: list[str] = []
+    for problem in ("more than 24 hours", "holds numbers beside columns of hours"):
+        done = command("check", path, "--task", "traffic", *words)
+        assert problem in str(done.exception)
+        words += shlex.split(SOLVED.findall(str(done.exception))[0])
+    assert words == ["--ignore", "H25", "--ignore", "Total"]
+    output = command("check", path, "--task", "traffic", *words, "--json").output
+    assert json.loads(output)["reading"] == {"rows": 288, "records": 288, "dropped": []} | {
+        key: json.loads(output)["reading"][key] for key in ("first", "last")
+    }
+
+
+def test_a_column_of_ambiguous_numbers_is_never_left_out_in_silence(tmp_path: Path) -> None:
+    path = hours(tmp_path, "timestamp;flow;heat", *(f"{one};1.{100 + k};{k % 24}" for k, one in enumerate(STAMPS)))
+    with pytest.raises(DataError, match="column 'flow': '1.100' has a decimal mark or a thousands separator"):
+        read_all("traffic", str(path))
+    path = hours(tmp_path, "timestamp,flow,heat", *(f"{one},{k % 24},NA" for k, one in enumerate(STAMPS)))
+    assert read_all("traffic", str(path)).vocabulary.variables == ("flow",)
+    assert "column 'heat' holds no number and is not read" in reading_of(path, "traffic")[2]
+
+
+def test_ratings_of_netflix_have_their_item_above(tmp_path: Path) -> None:
+    path = written(tmp_path, "7:", "a,3,2005-09-06", "b,5,2005-09-07", "9:", "a,1,2005-09-08", name="combined.txt")
+    ratings = read_all("ratings", str(path))
+    assert [(unit.name, unit.ratings.tolist()) for unit in ratings.units] == [("a", [3, 1]), ("b", [5])]
+    assert ratings.vocabulary.items == ("7", "9")
+    path.write_text("7:\na,3,2005-09-06\nb,good,2005-09-07\n")
+    with pytest.raises(DataError, match="line 3, column 'rating': 'good' is not a number"):
+        read_all("ratings", str(path))
+
+
+@pytest.mark.parametrize(
+    ("above", "row", "remedy"),
+    [
+        (["# a log"], "a b c", "line 1: not item ids alone; say --skip-lines 1$"),
+        ([], "2024-01-01 10:00:00 10.0.0.1 /p/1", "line 1: not item ids alone; write a table with titles such as"),
+        ([], "3 -1 4 -1 -2", "line 1: not item ids alone; write a table with titles such as user,item,timestamp$"),
+    ],
+)
+def test_lines_of_logs_and_sequences_are_no_sessions(above: list[str], row: str, remedy: str, tmp_path: Path) -> None:
+    path = written(tmp_path, *above, *[row] * 9, name="a.txt")
+    with pytest.raises(DataError, match=remedy):
+        read_all("sessions", str(path))
+    if above:
+        assert read_all("sessions", str(path), dialect=Dialect(skip_lines=1)).vocabulary.items == ("a", "b", "c")
+
+
+@pytest.mark.parametrize(
+    ("task", "lines", "problem"),
+    [
+        (
+            "traffic",
+            [f"01/{k + 1:02}/2024 00:00,4,N,5" for k in range(20)],
+            "line 1 is a row of data; write a line of titles",
+        ),
+        ("traffic", ["week,sales", *(f"2023-W{k + 10},{k}" for k in range(20))], "say --column timestamp=week$"),
+        (
+            "traffic",
+            ["MESS_DATUM;x", *(f"20240101{k:02};{k}" for k in range(20))],
+            "say --column timestamp=MESS_DATUM$",
+        ),
+        ("ratings", ["3,99,-9.5,8.0,99", *["3,99,-9.5,8.0,99"] * 9], r"the titles are 3, 99, -9.5, 8.0, 99$"),
+    ],
+)
+def test_titles_that_are_missing_or_unusual(task: str, lines: list[str], problem: str, tmp_path: Path) -> None:
+    with pytest.raises(DataError, match=problem):
+        read_all(task, str(written(tmp_path, *lines)))

@@ -4,7 +4,7 @@ Published sets are recognized by their first line.
 """
 
 import re
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Literal
@@ -18,6 +18,7 @@ from client.data.tables.account import RowAccount, with_account
 from client.data.tables.files import Content, find_tables, load, suffix_of
 from client.data.tables.reader import detect_cells, to_table
 from client.data.tables.schema import (
+    CLOCK,
     DEFAULT_DIALECT,
     Cells,
     Codes,
@@ -26,9 +27,10 @@ from client.data.tables.schema import (
     TableSchema,
     escape,
     join_rows,
-    normalize_title,
+    match_titles,
+    quoted,
 )
-from client.data.tables.table import Table, Unpivoted, to_codes, to_flags
+from client.data.tables.table import Table, Unpivoted, to_codes, to_flags, try_float
 from client.tasks.traffic.data.readings import (
     SEVERAL,
     VALUE,
@@ -47,7 +49,7 @@ from client.tasks.traffic.data.readings import (
     to_seconds,
     without_strays,
 )
-from client.tasks.traffic.data.series import SCHEMA, SUFFIXES, TIME, Sensors, Series, in_units, split_series
+from client.tasks.traffic.data.series import SCHEMA, SITE, SUFFIXES, TIME, Sensors, Series, in_units, split_series
 from common.arrays import Flags, Floats
 from common.errors import DataError
 from common.tasks.traffic.options import TrafficOptions
@@ -452,34 +454,61 @@ def _file(path: Path, dialect: Dialect, variable: str) -> Readings:
     cells = detect_cells(content, SCHEMA, dialect)
     if published := read_original(cells, dialect.account):
         return published
-    cells = cells if dialect.wide else _by_hours(cells, variable or VALUE, dialect)
+    if not dialect.wide and (minutes := _minutes_of(cells)):
+        cells, dialect = _by_hours(cells, minutes, variable or VALUE, dialect), replace(dialect, columns={}, ignore=())
     return to_readings(to_table(cells, SCHEMA, dialect), wide=dialect.wide, variable=variable)
 
 
-HOUR_TITLE = re.compile(r"(?i)(?:h|hr|he|hour)?[ _.-]*(\d\d?)(?:[:.h]?(\d\d))?(?: *[-–] *\S+)?")
+HOUR_TITLE = re.compile(r"(?i)(?:h|hr|he|hour)?[ _.-]*(\d\d?)(?:[:.h]?(\d\d))?(?: ?([ap])m)?(?: *[-–] *\S+)?")
 """Title of a column of the readings at a time of the day."""
 
 
-def _by_hours(cells: Cells, variable: str, dialect: Dialect) -> Cells:
-    """Return the cells with a row for each time of the day, if columns such as H00 to H23 have one; others unchanged."""
-    found = {k: HOUR_TITLE.fullmatch(title) for k, title in cells.titled()}
-    minutes = {k: 60 * int(match[1]) + int(match[2] or 0) for k, match in found.items() if match}
-    step, first = DAY // 60 // max(len(minutes), 1), min(minutes.values(), default=0)
-    is_day = len(minutes) >= 24 and sorted(minutes.values()) == [*range(first, first + DAY // 60, step)]
-    stay = [k for k, _ in cells.titled() if k not in minutes]
-    titled = {normalize_title(title) for title in (dialect.columns.get(TIME, TIME), TIME, *SCHEMA.column(TIME).aliases)}
-    dates = [k for k in stay if normalize_title(cells.titles[k]) in titled]
-    if not (is_day and first in (0, step) and len(dates) == 1):
-        return cells
-    clocks = {k: f"{(at - first) // 60:02}:{(at - first) % 60:02}" for k, at in minutes.items()}
-    long = Unpivoted.of(cells, stay, clocks, ["", variable], dialect)
-    date, columns = stay.index(dates[0]), list(long.columns)
-    columns[date] = pc.binary_join_element_wise(columns[date], columns[-2], " ")
-    ends = ", each the end of its interval" if first else ""
-    dialect.notes.append(
-        f"columns '{cells.titles[min(minutes)]}' to '{cells.titles[max(minutes)]}' are times of a day{ends}"
+def _minutes_of(cells: Cells) -> dict[int, int]:
+    """Return the minute at which each column of a time of the day begins, if such columns make a day; else nothing.
+
+    Raises:
+        DataError: Columns of hours exceed a day.
+    """
+    found = {k: match for k, title in cells.titled() if (match := HOUR_TITLE.fullmatch(title))}
+    minutes = {
+        k: 60 * (int(one[1]) % 12 + 12 * (one[3] in "pP") if one[3] else int(one[1])) + int(one[2] or 0)
+        for k, one in found.items()
+    }
+    day, first = DAY // 60, min(minutes.values(), default=0)
+    beyond = [cells.titles[k] for k, at in minutes.items() if at >= first + day and not cells.titles[k].isdecimal()]
+    if beyond and len(minutes) > 24:
+        raise cells.header_error(f"more than 24 hours; say {' '.join(f'--ignore {quoted(title)}' for title in beyond)}")
+    step = day // max(len(minutes), 1)
+    is_day = (
+        len(minutes) >= 24 and first in (0, step) and sorted(minutes.values()) == [*range(first, first + day, step)]
     )
-    return replace(long, columns=columns)
+    return {k: at - first for k, at in minutes.items()} if is_day else {}
+
+
+def _by_hours(cells: Cells, minutes: Mapping[int, int], variable: str, dialect: Dialect) -> Cells:
+    """Return the cells with a row for each time of the day, in place of a column for each, such as H00 to H23.
+
+    Raises:
+        DataError: There is no column of dates, or another one holds numbers, which are not by the hour.
+    """
+    places = match_titles(cells, SCHEMA, dialect)
+    dates = [k for name, k in places.items() if name.partition(CLOCK)[0] == TIME]
+    others = [k for k, _ in cells.titled() if k not in minutes and k not in dates]
+    first = [str(column[0].as_py()) for column in cells.take(others)] if others else []
+    of_day = [cells.titles[k] for k, cell in zip(others, first, strict=True) if try_float(cell) is not None]
+    if beside := [title for title in of_day if title != cells.titles[places.get(SITE, dates[0])]]:
+        remedy = " ".join(f"--ignore {quoted(title)}" for title in beside)
+        remedy += "" if SITE in places else f", or --column site={quoted(beside[0])} if it names sensors"
+        raise cells.header_error(f"holds numbers beside columns of hours; say {remedy}", escape(beside[0]))
+    clocks = {k: f"{at // 60:02}:{at % 60:02}" for k, at in minutes.items()}
+    long = Unpivoted.of(cells, [*dates, *others], clocks, ["", variable], dialect)
+    *parts, clock, values = long.columns
+    date = pc.binary_join_element_wise(*parts[: len(dates)], "-") if dates[1:] else parts[0]
+    titles = [SITE if k == places.get(SITE) else cells.titles[k] for k in others]
+    ends = [cells.titles[k] for k in (min(minutes), max(minutes))]
+    dialect.notes.append(f"columns '{ends[0]}' to '{ends[1]}' are times of a day, read from {min(clocks.values())} on")
+    columns = [pc.binary_join_element_wise(date, clock, " "), *parts[len(dates) :], values]
+    return replace(long, titles=[TIME, *titles, variable], columns=columns)
 
 
 MOST_REMARKS = 10
