@@ -104,13 +104,12 @@ def _as_arguments(options: str) -> str:
 
 def _as_argument(name: str, values: Sequence[str]) -> str:
     if not values:
-        negated = name.removeprefix("no_")
-        return f"{negated}={negated == name}" if name in _FLAGS or negated != name else name
+        is_negated = name.startswith("no_")
+        return f"{name.removeprefix('no_')}={not is_negated}" if name in _FLAGS or is_negated else name
+    value: Any = list(values) if name in REPEATED else values[0]
     if name in ("settings", "columns"):
-        pairs = dict(value.partition("=")[::2] for value in values)
-        return f"{name}={json.dumps(pairs, ensure_ascii=False)}"
-    value = json.dumps(list(values) if name in REPEATED else values[0], ensure_ascii=False)
-    return f"{name}={values[0] if values[0].isdecimal() and name not in REPEATED else value}"
+        value = dict(one.partition("=")[::2] for one in values)
+    return f"{name}={value if str(value).isdecimal() else json.dumps(value, ensure_ascii=False)}"
 
 
 def _as_arrow(data: Any) -> Any:

@@ -37,6 +37,7 @@ from client.data.tables.schema import (
 )
 from client.data.tables.table import (
     Table,
+    Unpivoted,
     cell_error,
     convert_distinct,
     drop_missing,
@@ -126,7 +127,25 @@ def read_table(source: Path | Content, schema: TableSchema, dialect: Dialect = D
         DataError: The file is no table, lacks a column, or holds malformed cells; with the place and the cell.
     """
     content = source if isinstance(source, Content) else load(source, dialect.encoding, dialect.skip_lines)
-    return to_table(detect_cells(content, schema, dialect), schema, dialect)
+    cells = detect_cells(content, schema, dialect)
+    if not (dialect.wide and schema.rest == "ignore" and schema.wide):
+        return to_table(cells, schema, dialect)
+    return to_table(_by_items(cells, schema, dialect), schema, replace(dialect, columns={}))
+
+
+def _by_items(cells: Cells, schema: TableSchema, dialect: Dialect) -> Cells:
+    """Return the cells with a row for each person and item, in place of a column for each item beside people.
+
+    Raises:
+        DataError: Most cells are zeros, which may stand for no rating.
+    """
+    person = find_column(cells, dialect.columns.get(schema.unit, cells.titles[0]), "--column")
+    items = {k: title for k, title in cells.titled() if k != person and not UNTITLED.fullmatch(title)}
+    long = Unpivoted.of(cells, [person], items, schema.wide, dialect)
+    zeros = match_cells(long.columns[-1], r"^0([.,]0*)?$")
+    if 2 * (pc.sum(zeros).as_py() or 0) > len(zeros) and not {"0", "none"} & {*dialect.missing}:
+        raise cells.header_error("most cells are 0; say --missing 0 if it stands for no rating, else --missing none")
+    return replace(long, titles=[schema.unit, *schema.wide])
 
 
 def detect_cells(content: Content, schema: TableSchema, dialect: Dialect = DEFAULT_DIALECT) -> Cells:
@@ -181,10 +200,10 @@ def to_table(cells: Cells, schema: TableSchema, dialect: Dialect = DEFAULT_DIALE
             is_needed = not can_go or (name not in schema.names and not others)
             error.remedy = _remedy(error, schema.column(name), text, titles[name], is_needed=is_needed)
             raise cell_error(cells, titles[name], text, rows, error) from None
-    for name in [name for name in columns if name not in schema.names and columns[name].null_count == len(rows)]:
-        if len(columns) > 1 + sum(one in schema.names for one in columns):  # another variable stays
-            account.notes.append(f"column '{escape(titles[name])}' holds no number and is not read")
-            del columns[name]
+    blank = [name for name in columns if name not in schema.names and columns[name].null_count == len(rows)]
+    if len(blank) < sum(name not in schema.names for name in columns):
+        account.notes += [f"column '{escape(titles[name])}' holds no number and is not read" for name in blank]
+        columns = {name: column for name, column in columns.items() if name not in blank}
     texts = {name: texts[name] for name in columns}
     variables = tuple(name for name in columns if name not in schema.names)
     table = Table(cells, {name: titles[name] for name in columns}, texts, columns, variables, rows, first)

@@ -372,26 +372,12 @@ UNTITLED = re.compile(r"(Unnamed: \d+|__index_level_\d+__|index)?")
 """Titles of the index of a data frame."""
 IGNORED = re.compile(r"[\s_.\-\"'\ufeff]")
 """Characters of a title that do not count, nor does its case."""
-HOURS = (
-    "hour",
-    "hr",
-    "hourofday",
-    "timeofday",
-    "clock",
-    "hourending",
-    "hourbeginning",
-    "uhrzeit",
-    "anfang",
-    "von",
-    "heure",
-    "hora",
-)
+HOURS = ("hour", "hr", "hourofday", "timeofday", "clock", "hourending", "hourbeginning", "uhrzeit", "anfang", "hora")
 """Titles of the hours of a day, beside a column of days."""
 DATE_PARTS = (("year",), ("month",), ("day", "dayofmonth"), (*HOURS, "time"), ("minute",), ("second",))
 """Titles of dates in separate columns, of which the first three are needed."""
-DATED = re.compile(
-    r"(\d{4}[-/.]\d\d?[-/.]\d\d?|(19|20)\d\d[01]\d[0-3]\d([0-2]\d([0-5]\d)?)?|\d{4}-?W\d\d|\d\d?[-/.]\d\d?[-/.]\d{4}|\d\d?[.]\d\d?[.]\d\d)(?!\d)"
-)
+COMPACT = r"(?:19|20)\d\d[01]\d[0-3]\d(?:[0-2]\d(?:[0-5]\d)?)?|\d{4}-?W\d\d"
+DATED = re.compile(rf"({COMPACT}|\d{{4}}[-/.]\d\d?[-/.]\d\d?|\d\d?[-/.]\d\d?[-/.]\d{{4}}|\d\d?[.]\d\d?[.]\d\d)(?!\d)")
 """Begin of a date."""
 NEAR = 0.7
 """Least similarity of a title that may be meant."""

@@ -388,15 +388,11 @@ class Unpivoted(Cells):
         cells = drop_missing(pyarrow.concat_arrays(columns[len(stay) :]), further)
         filled, length = np.flatnonzero(to_flags(cells.is_valid())), len(columns[0])
         filled = filled[np.argsort(filled % length, kind="stable")]  # in the order of the file
-        rows, names = (
-            pyarrow.array(filled % length),
-            pyarrow.array([*named.values()]).take(pyarrow.array(filled // length)),
-        )
-        taken = [*(column.take(rows) for column in columns[: len(stay)]), names, cells.take(pyarrow.array(filled))]
-        about = {"header_line": source.header_line, "delimiter": source.delimiter, "unit": source.unit}
-        return cls(
-            source.content, [*(source.titles[k] for k in stay), *titles], taken, source, filled % length, **about
-        )
+        rows, places = pyarrow.array(filled % length), pyarrow.array(filled // length)
+        long = [column.take(rows) for column in columns[: len(stay)]]
+        long += [pyarrow.array([*named.values()]).take(places), cells.take(pyarrow.array(filled))]
+        about: dict[str, Any] = {name: getattr(source, name) for name in ("header_line", "delimiter", "unit")}
+        return cls(source.content, [*(source.titles[k] for k in stay), *titles], long, source, filled % length, **about)
 
     def take(self, places: Sequence[int]) -> list[Any]:
         """Return the columns at these places."""

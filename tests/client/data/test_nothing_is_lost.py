@@ -447,15 +447,13 @@ def test_columns_beside_hours_and_beyond_a_day_are_asked_about(tmp_path: Path) -
         assert problem in str(done.exception)
         words += shlex.split(SOLVED.findall(str(done.exception))[0])
     assert words == ["--ignore", "H25", "--ignore", "Total"]
-    output = command("check", path, "--task", "traffic", *words, "--json").output
-    assert json.loads(output)["reading"] == {"rows": 288, "records": 288, "dropped": []} | {
-        key: json.loads(output)["reading"][key] for key in ("first", "last")
-    }
+    reading = json.loads(command("check", path, "--task", "traffic", *words, "--json").output)["reading"]
+    assert (reading["rows"], reading["records"]) == (288, 288)
 
 
 def test_a_column_of_ambiguous_numbers_is_never_left_out_in_silence(tmp_path: Path) -> None:
     path = hours(tmp_path, "timestamp;flow;heat", *(f"{one};1.{100 + k};{k % 24}" for k, one in enumerate(STAMPS)))
-    with pytest.raises(DataError, match="column 'flow': '1.100' has a decimal mark or a thousands separator"):
+    with pytest.raises(DataError, match=r"column 'flow': '1.100' has a decimal mark or a thousands separator"):
         read_all("traffic", str(path))
     path = hours(tmp_path, "timestamp,flow,heat", *(f"{one},{k % 24},NA" for k, one in enumerate(STAMPS)))
     assert read_all("traffic", str(path)).vocabulary.variables == ("flow",)

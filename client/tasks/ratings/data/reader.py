@@ -1,28 +1,18 @@
 """Reader of ratings in all forms, as rows and as raters under a vocabulary."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
-import pyarrow.compute as pc
 
 from client.data.dataset import DataSummary
 from client.data.tables.account import RowAccount, with_account
 from client.data.tables.files import TEST as TEST_SPLIT
-from client.data.tables.files import load, split_files
-from client.data.tables.reader import detect_cells, read_table, to_table
-from client.data.tables.schema import (
-    DEFAULT_DIALECT,
-    UNTITLED,
-    Codes,
-    Dialect,
-    combine_codes,
-    find_column,
-    index_names,
-    join_rows,
-)
-from client.data.tables.table import Table, Unpivoted, match_cells
+from client.data.tables.files import split_files
+from client.data.tables.reader import read_table
+from client.data.tables.schema import DEFAULT_DIALECT, Codes, Dialect, combine_codes, index_names, join_rows
+from client.data.tables.table import Table
 from client.tasks.ratings.data.raters import (
     FREE,
     ITEM,
@@ -189,28 +179,10 @@ def _read(path: Path, form: PublishedRatings | None, scale: Scale | None, dialec
     splits = {} if path.is_file() else {file: split for split, file in split_files(path)}
     train = TRAIN if TEST_SPLIT in splits.values() else FREE
     codes = [SPLITS.get(splits.get(file, ""), train) or train for file in ratings]
-    tables = [to_rows(_table(file, dialect), scale, code) for file, code in zip(ratings, codes, strict=True)]
+    tables = [
+        to_rows(read_table(file, SCHEMA, dialect), scale, code) for file, code in zip(ratings, codes, strict=True)
+    ]
     return tables + [to_people(read_table(file, PEOPLE)) for file in named]
-
-
-def _table(path: Path, dialect: Dialect) -> Table:
-    """Return the ratings of a file, also of one with a column for each item (`--wide`), whose first column names people.
-
-    Raises:
-        DataError: Zeros are most of the cells of such columns, so that they may stand for no rating.
-    """
-    cells = detect_cells(load(path, dialect.encoding, dialect.skip_lines), SCHEMA, dialect)
-    if dialect.wide:
-        user = find_column(cells, dialect.columns.get(USER, cells.titles[0]), "--column")
-        named = {k: title for k, title in cells.titled() if k != user and not UNTITLED.fullmatch(title)}
-        cells = replace(Unpivoted.of(cells, [user], named, SCHEMA.wide, dialect), titles=(USER, *SCHEMA.wide))
-        dialect = replace(dialect, columns={})
-        zeros = match_cells(cells.take([2])[0], r"^0([.,]0*)?$")
-        if 2 * (pc.sum(zeros).as_py() or 0) > len(zeros) and not {"0", "none"} & {*dialect.missing}:
-            raise cells.header_error(
-                "most cells are 0; say --missing 0 if it stands for no rating, else --missing none"
-            )
-    return to_table(cells, SCHEMA, dialect)
 
 
 def _dataset(rows: RatingRows, products: ProductCatalogue, path: Path, account: RowAccount) -> Ratings:

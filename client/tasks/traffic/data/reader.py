@@ -502,12 +502,12 @@ def _by_hours(cells: Cells, minutes: Mapping[int, int], variable: str, dialect: 
         raise cells.header_error(f"holds numbers beside columns of hours; say {remedy}", escape(beside[0]))
     clocks = {k: f"{at // 60:02}:{at % 60:02}" for k, at in minutes.items()}
     long = Unpivoted.of(cells, [*dates, *others], clocks, ["", variable], dialect)
-    *parts, clock, values = long.columns
-    date = pc.binary_join_element_wise(*parts[: len(dates)], "-") if dates[1:] else parts[0]
+    *cells_of_day, clock, values = long.columns
+    date = pc.binary_join_element_wise(*cells_of_day[: len(dates)], "-") if dates[1:] else cells_of_day[0]
     titles = [SITE if k == places.get(SITE) else cells.titles[k] for k in others]
     ends = [cells.titles[k] for k in (min(minutes), max(minutes))]
     dialect.notes.append(f"columns '{ends[0]}' to '{ends[1]}' are times of a day, read from {min(clocks.values())} on")
-    columns = [pc.binary_join_element_wise(date, clock, " "), *parts[len(dates) :], values]
+    columns = [pc.binary_join_element_wise(date, clock, " "), *cells_of_day[len(dates) :], values]
     return replace(long, titles=[TIME, *titles, variable], columns=columns)
 
 
