@@ -210,7 +210,7 @@ def remembered(source: DataRequest, run: Path, task: str, state_dir: Path) -> Da
 
 
 def _has_chosen(data: str, dialect: Dialect, task: str) -> bool:
-    """Return True if the first table of some data has the columns that options name, of which there are some."""
+    """Return True if options name columns, and the first table of the data has all of them."""
     named = [*dialect.columns.values(), *dialect.ignore, *dialect.drop_empty]
     named += [condition.partition("=")[0] for condition in dialect.where]
     schema = CLIENT_TASKS[task].schema

@@ -134,7 +134,7 @@ def read_table(source: Path | Content, schema: TableSchema, dialect: Dialect = D
 
 
 def _by_items(cells: Cells, schema: TableSchema, dialect: Dialect) -> Cells:
-    """Return the cells with a row for each person and item, in place of a column for each item beside people.
+    """Return the cells with a row for each person and item, in place of a column for each item.
 
     Raises:
         DataError: Most cells are zeros, which may stand for no rating.
@@ -200,10 +200,6 @@ def to_table(cells: Cells, schema: TableSchema, dialect: Dialect = DEFAULT_DIALE
             is_needed = not can_go or (name not in schema.names and not others)
             error.remedy = _remedy(error, schema.column(name), text, titles[name], is_needed=is_needed)
             raise cell_error(cells, titles[name], text, rows, error) from None
-    blank = [name for name in columns if name not in schema.names and columns[name].null_count == len(rows)]
-    if len(blank) < sum(name not in schema.names for name in columns):
-        account.notes += [f"column '{escape(titles[name])}' holds no number and is not read" for name in blank]
-        columns = {name: column for name, column in columns.items() if name not in blank}
     texts = {name: texts[name] for name in columns}
     variables = tuple(name for name in columns if name not in schema.names)
     table = Table(cells, {name: titles[name] for name in columns}, texts, columns, variables, rows, first)
@@ -238,7 +234,7 @@ DECIMALS: dict[Decimal, str] = {
 def _with_mark(
     cells: Cells, schema: TableSchema, places: Mapping[str, int], texts: Mapping[str, Any], dialect: Dialect
 ) -> Dialect:
-    """Return the dialect with the only decimal mark that a file between semicolons shows, if 1.000 may be either."""
+    """Return the dialect with the only decimal mark of a file with semicolons, if 1.000 may be either."""
     kinds = {name: schema.column(name).kind for name in texts}
     asked = [text for name, text in texts.items() if kinds[name] == "number" and types.is_string(text.type)]
     if dialect.decimal != "auto" or cells.delimiter != ";" or not any(may_be_thousands(text).any() for text in asked):
@@ -308,21 +304,28 @@ def _chosen_rows(
 def _without_row_numbers(
     cells: Cells, schema: TableSchema, places: Mapping[str, int], texts: Mapping[str, Any], account: RowAccount
 ) -> dict[str, Any]:
-    """Return the columns without those that number the rows or have no title, with a note."""
-    found = {name: text for name, text in texts.items() if name in schema.names or not _numbers_rows(name, text)}
+    """Return the columns without those that number the rows, hold nothing or have no title, with a note."""
+    blank = {name for name, text in texts.items() if _is_blank(text.slice(0, FEWEST)) and _is_blank(text)}
+    found = {
+        name: text
+        for name, text in texts.items()
+        if name in schema.names or not (name in blank or _numbers_rows(name, text))
+    }
     if found.keys() <= set(schema.names):  # a running number may be all that was measured
         found |= {name: text for name, text in texts.items() if not UNTITLED.fullmatch(name)}
-    account.notes += [
-        f"column '{escape(cells.titles[places[name]])}' numbers the rows and is not read"
-        for name in texts
-        if name not in found
-    ]
+    for name in [name for name in texts if name not in found]:
+        what = "holds no number" if name in blank else "numbers the rows"
+        account.notes.append(f"column '{escape(cells.titles[places[name]])}' {what} and is not read")
     unnamed = [k for k, title in cells.titled() if not title and k not in places.values()]
     filled = [
         k for k, column in zip(unnamed, cells.take(unnamed) if unnamed else (), strict=True) if _is_filled(column).any()
     ]
     account.notes += [f"column {k + 1} has no title and is not read" for k in filled]
     return found
+
+
+def _is_blank(text: Any) -> bool:
+    return 0 < len(text) == _unfilled(text)
 
 
 def _numbers_rows(name: str, text: Any) -> bool:

@@ -126,7 +126,7 @@ def to_numbers(column: Any, decimal: Decimal, comma_separated: bool, missing: Se
 
 
 def _without_prefixes(text: Any) -> tuple[Any, Any]:
-    """Return numbers whose units differ by a prefix, such as kB and MB, without units, and factors to the unit itself.
+    """Return numbers whose units differ by a prefix, such as kB and MB, and their factors to the unit.
 
     Other text is unchanged. A zero needs no unit.
 
@@ -154,7 +154,7 @@ def _without_prefixes(text: Any) -> tuple[Any, Any]:
 
 
 def may_be_thousands(text: Any) -> Flags:
-    """Return the cells such as 1.000 and 1,000 of a column that has no other points and commas, else nothing."""
+    """Return the cells such as 1.000 and 1,000 of a column without other points and commas."""
     marked = to_flags(match_cells(text, "[.,]"))
     fits = to_flags(match_cells(text, r"^[^\d.,]*[1-9]\d{0,2}[.,]\d{3}([^\d.,].*)?$"))
     return marked & bool((marked == fits).all())

@@ -464,7 +464,7 @@ HOUR_TITLE = re.compile(r"(?i)(?:h|hr|he|hour)?[ _.-]*(\d\d?)(?:[:.h]?(\d\d))?(?
 
 
 def _minutes_of(cells: Cells) -> dict[int, int]:
-    """Return the minute at which each column of a time of the day begins, if such columns make a day; else nothing.
+    """Return the minute of each column of a time of the day, if such columns make a day; else nothing.
 
     Raises:
         DataError: Columns of hours exceed a day.
@@ -486,7 +486,7 @@ def _minutes_of(cells: Cells) -> dict[int, int]:
 
 
 def _by_hours(cells: Cells, minutes: Mapping[int, int], variable: str, dialect: Dialect) -> Cells:
-    """Return the cells with a row for each time of the day, in place of a column for each, such as H00 to H23.
+    """Return the cells with a row for each time of the day, in place of columns such as H00 to H23.
 
     Raises:
         DataError: There is no column of dates, or another one holds numbers, which are not by the hour.
