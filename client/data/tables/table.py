@@ -116,7 +116,7 @@ def to_numbers(column: Any, decimal: Decimal, comma_separated: bool, missing: Se
         return without(plain, missing)
     text = drop_missing(to_text(column), missing)
     plain = try_cast(text, pyarrow.float64()) if decimal != "comma" else None
-    if plain is None and pc.all(match_cells(text, STARS)).as_py():
+    if plain is None and pc.all(match_cells(text, STARS)).as_py() and pc.any(match_cells(text, FULL_STAR)).as_py():
         halves = pc.divide(pc.count_substring(text, "½").cast(pyarrow.float64()), 2)
         return pc.add(halves, pc.count_substring_regex(text, FULL_STAR).cast(pyarrow.float64()))
     if plain is None or pc.any(pc.is_nan(plain)).as_py():
@@ -383,7 +383,14 @@ class Unpivoted(Cells):
         cls, source: Cells, stay: Sequence[int], named: Mapping[int, str], titles: Sequence[str], dialect: Dialect
     ) -> "Unpivoted":
         """Return the columns that stay beside the names of the others and their cells, under these titles."""
-        columns = [to_text(column) for column in source.take([*stay, *named])]
+        columns = source.take([*stay, *named])
+        for k, column in enumerate(columns):
+            try:
+                columns[k] = to_text(column)
+            except CellError as error:
+                raise cell_error(
+                    source, source.titles[[*stay, *named][k]], column, np.arange(len(column)), error
+                ) from None
         further = [text + end for text in dialect.missing for end in ("", ".0", ",0")]
         cells = drop_missing(pyarrow.concat_arrays(columns[len(stay) :]), further)
         filled, length = np.flatnonzero(to_flags(cells.is_valid())), len(columns[0])

@@ -436,6 +436,22 @@ def test_what_is_no_table_is_named(content: bytes, form: str, tmp_path: Path) ->
     (tmp_path / "a.csv").write_bytes(content)
     with pytest.raises(DataError, match=f"a.csv: {form}, not text; save the table as CSV in UTF-8$"):
         read_all("ratings", str(tmp_path / "a.csv"))
+    (tmp_path / "a.csv").write_bytes(b"<user>,<item>,<rating>\na,x,5\n")
+    with pytest.raises(DataError, match="'<user>' is near"):
+        read_all("ratings", str(tmp_path / "a.csv"))
+
+
+def test_numbered_columns_beside_clocks_are_variables_and_records_are_no_cells(tmp_path: Path) -> None:
+    titles = [str(k) for k in range(1, 25)]
+    path = hours(tmp_path, f"timestamp,{','.join(titles)}", *(f"{one},{','.join(titles)}" for one in STAMPS))
+    assert read_all("traffic", str(path)).vocabulary.variables == tuple(titles)
+    records = pyarrow.table({"user": ["a"], "x": [{"a": 1}], "y": [1]})
+    pyarrow.parquet.write_table(records, tmp_path / "a.parquet")
+    with pytest.raises(DataError, match="column 'x': a cell is of type struct"):
+        read_all("ratings", str(tmp_path / "a.parquet"), dialect=Dialect(wide=True))
+    path = hours(tmp_path, f"date,{','.join(f'H{k}' for k in range(24))}")
+    with pytest.raises(DataError, match="has a header but no rows"):
+        read_all("traffic", str(path))
 
 
 def test_columns_beside_hours_and_beyond_a_day_are_asked_about(tmp_path: Path) -> None:

@@ -455,7 +455,7 @@ def _file(path: Path, dialect: Dialect, variable: str) -> Readings:
     if published := read_original(cells, dialect.account):
         return published
     if not dialect.wide and (minutes := _minutes_of(cells)):
-        cells, dialect = _by_hours(cells, minutes, variable or VALUE, dialect), replace(dialect, columns={}, ignore=())
+        cells, dialect = _by_hours(cells, minutes, variable or VALUE, dialect)
     return to_readings(to_table(cells, SCHEMA, dialect), wide=dialect.wide, variable=variable)
 
 
@@ -485,8 +485,10 @@ def _minutes_of(cells: Cells) -> dict[int, int]:
     return {k: at - first for k, at in minutes.items()} if is_day else {}
 
 
-def _by_hours(cells: Cells, minutes: Mapping[int, int], variable: str, dialect: Dialect) -> Cells:
-    """Return the cells with a row for each time of the day, in place of columns such as H00 to H23.
+def _by_hours(cells: Cells, minutes: Mapping[int, int], variable: str, dialect: Dialect) -> tuple[Cells, Dialect]:
+    """Return cells with a row for each time of the day, in place of columns H00 to H23, and their dialect.
+
+    Times that have a clock already have such columns for something else; they are unchanged.
 
     Raises:
         DataError: There is no column of dates, or another one holds numbers, which are not by the hour.
@@ -494,7 +496,9 @@ def _by_hours(cells: Cells, minutes: Mapping[int, int], variable: str, dialect: 
     places = match_titles(cells, SCHEMA, dialect)
     dates = [k for name, k in places.items() if name.partition(CLOCK)[0] == TIME]
     others = [k for k, _ in cells.titled() if k not in minutes and k not in dates]
-    first = [str(column[0].as_py()) for column in cells.take(others)] if others else []
+    first = [str([*column.slice(0, 1).to_pylist(), ""][0]) for column in cells.take([*dates[:1], *others])]
+    if ":" in first.pop(0):
+        return cells, dialect
     of_day = [cells.titles[k] for k, cell in zip(others, first, strict=True) if try_float(cell) is not None]
     if beside := [title for title in of_day if title != cells.titles[places.get(SITE, dates[0])]]:
         remedy = " ".join(f"--ignore {quoted(title)}" for title in beside)
@@ -508,7 +512,7 @@ def _by_hours(cells: Cells, minutes: Mapping[int, int], variable: str, dialect: 
     ends = [cells.titles[k] for k in (min(minutes), max(minutes))]
     dialect.notes.append(f"columns '{ends[0]}' to '{ends[1]}' are times of a day, read from {min(clocks.values())} on")
     columns = [pc.binary_join_element_wise(date, clock, " "), *cells_of_day[len(dates) :], values]
-    return replace(long, titles=[TIME, *titles, variable], columns=columns)
+    return replace(long, titles=[TIME, *titles, variable], columns=columns), replace(dialect, columns={})
 
 
 MOST_REMARKS = 10

@@ -75,6 +75,7 @@ def test_between_commas_a_decimal_comma_is_asked_for() -> None:
         (("20 °C", "68 °F", "21 °C"), [1], "has the unit °F, while most have °C", "write numbers in °C"),
         (("5 kB", "3 W", "3 W"), [0], "has the unit kB, while most have W", "write numbers in W"),
         (("4/5", "3/5", "80 %"), [2], "has the unit %, while most have /5", "write numbers in /5"),
+        (("☆☆☆", "☆"), [0, 1], "is not a number", "write digits such as 4.5, or leave the row out"),
         (("5 kB", "3"), [0], "has the unit kB", "write numbers without kB"),
         (("5", "€7", "x"), [1, 2], "has the sign €", "write numbers without €"),
         (("1", "-inf"), [1], "is an infinite number", "leave the row out"),
