@@ -1,6 +1,9 @@
 """Keyword arguments in the words of the command line, and data frames in place of files."""
 
 import hashlib
+import json
+import re
+import shlex
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import fields
@@ -8,10 +11,10 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any, Protocol, TypeVar, cast, runtime_checkable
 
-from common.errors import ConfigError, DataError
+from common.errors import ConfigError, DataError, FedloomError
 from common.options import Scalar
 from common.text import hint
-from deploy.cli.options import LOCAL
+from deploy.cli.options import LOCAL, RunRequest, TrainingData
 from deploy.files import write_file
 
 Words = Mapping[str, Any]
@@ -40,13 +43,14 @@ def stored(data: Data, *, trains: bool = False) -> Iterator[str]:
     """Yield the path of data; a table in memory is a private Parquet file inside the block.
 
     With `trains` the file stays in .fedloom/tables, named by its content: privacy ledgers, resumed runs and queries belong
-    to it. An index of pandas that is not the row number becomes a column.
+    to it. An index of pandas that is not the row number becomes a column. Errors inside the block name arguments, not options.
 
     Raises:
         DataError: The table has types that Parquet cannot hold, or it is none.
     """
     if isinstance(data, str | Path):
-        yield str(data)
+        with in_python_words():
+            yield str(data)
         return
     import pyarrow as pa
     from pyarrow import parquet
@@ -61,7 +65,51 @@ def stored(data: Data, *, trains: bool = False) -> Iterator[str]:
         stays = LOCAL.resolve() / "tables" / f"{hashlib.sha256(content).hexdigest()[:16]}.parquet"
         if trains and not stays.exists():
             write_file(stays, content, mode=0o600)
-        yield str(stays if stays.exists() else path)  # a query finds the columns that the run has for this path
+        found = str(stays if stays.exists() else path)  # a query finds the columns that the run has for this path
+        with in_python_words(found):
+            yield found
+
+
+@contextmanager
+def in_python_words(path: str = "") -> Iterator[None]:
+    """Name arguments in place of options in errors of the block, and the DataFrame in place of its file."""
+    try:
+        yield
+    except FedloomError as error:
+        text = str(error).replace(path, THE_TABLE) if path else str(error)
+        error.args = (_OPTIONS.sub(lambda found: found["command"] or _as_arguments(found[0]), text),)
+        if isinstance(error, DataError) and error.path == path:
+            error.path = THE_TABLE if path else ""
+        raise
+
+
+THE_TABLE = "the DataFrame"
+PROSE = "and|or|if|is|are|as|of|to|by|for|from|with|without|in|on|out|too|the|does|needs|has|names|belongs?|contradicts|applies"
+"""Words that follow the name of an option in a sentence, and are no value."""
+_VALUE = r"""(?:"[^"]*"|'[^']*'|[^\s;,():"'\\]|:(?=\w))+"""
+_OPTION = rf"--[a-z][a-z-]+(?: (?!-|(?:{PROSE})\b){_VALUE}| -[\d.]+)?"
+_OPTIONS = re.compile(rf"(?P<command>fedloom [a-z-]+ [^;,]*)|{_OPTION}(?: {_OPTION})*")
+_FLAGS = {field.name for kind in (RunRequest, TrainingData) for field in fields(kind) if field.default is False}
+
+
+def _as_arguments(options: str) -> str:
+    """Return options of the command line as arguments of Python; one without a value by its name."""
+    found: dict[str, list[str]] = {}
+    for option in re.findall(_OPTION, options):
+        word, _, value = option[2:].partition(" ")
+        name = {"set": "settings", "column": "columns"}.get(word, word.replace("-", "_"))
+        found.setdefault(name, []).extend(shlex.split(value))
+    return ", ".join(_as_argument(name, values) for name, values in found.items())
+
+
+def _as_argument(name: str, values: Sequence[str]) -> str:
+    if not values:
+        is_negated = name.startswith("no_")
+        return f"{name.removeprefix('no_')}={not is_negated}" if name in _FLAGS or is_negated else name
+    value: Any = list(values) if name in REPEATED else values[0]
+    if name in ("settings", "columns"):
+        value = dict(one.partition("=")[::2] for one in values)
+    return f"{name}={value if str(value).isdecimal() else json.dumps(value, ensure_ascii=False)}"
 
 
 def _as_arrow(data: Any) -> Any:

@@ -7,7 +7,7 @@ from typing import Any
 from common.options import Scalar
 from deploy.federation.apart import call, call_for_json
 from deploy.federation.sweep import sweep as run_sweep
-from fedloom.arguments import Data, as_words, stored
+from fedloom.arguments import Data, as_words, in_python_words, stored
 from fedloom.console import silence
 from fedloom.runs import Row, Run, load_run
 
@@ -41,8 +41,9 @@ def serve(task: str = "", *, progress: bool = False, **options: Any) -> Run:
     Raises:
         FedloomError: As the command line, of the class of its exit code.
     """
-    words = ["serve", *as_words({"task": task, **options})]
-    return load_run(call_for_json(words, report_to(progress))["run"])
+    with in_python_words():
+        words = ["serve", *as_words({"task": task, **options})]
+        return load_run(call_for_json(words, report_to(progress))["run"])
 
 
 def join(*, data: Data, progress: bool = False, **options: Any) -> None:

@@ -1,7 +1,7 @@
 """Recommendations, forecasts and checks of data from Python."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
 from pathlib import Path
 from typing import Any
 
@@ -10,9 +10,10 @@ from common.files import expand_home
 from common.options import Scalar
 from common.text import one_name
 from deploy.cli.options import STATE, DataRequest, TrainingData
-from deploy.commands.recommend import find_answering
-from deploy.data.check import DataReport, check_data
+from deploy.commands.recommend import find_answering, queries_of_all
+from deploy.data.check import DataReport, check_data, require_trainable
 from deploy.federation.runs import find_run
+from deploy.files import write_file
 from deploy.pages.answers import rounded
 from deploy.serving.export import export_run
 from deploy.serving.models import open_run
@@ -45,15 +46,23 @@ def recommend(run: str, data: Data, top: int, query: Mapping[str, Any]) -> list[
     """Return recommendations of a finished run, best first; see `Run.recommend`."""
     with stored(data) as path, silence():
         source, words = pick(DataRequest, {"data": path, **query})
-        folder, task = find_answering(run, set(words))
-        if task.answer is None:
-            raise ConfigError(f"run '{run}' is of task {task.name}, which answers no queries")
-        options = {option.name: one_name(words.get(option.name, "")) for option in task.query}
-        answers = task.answer(open_run(folder, task.name, source, expand_home(STATE)), options, top)
-    what = answers.what or next(iter(answers.columns.values()))[0]
+        everybody, checkpoint = words.pop("all", False), str(words.pop("checkpoint", ""))
+        state_dir = expand_home(Path(words.pop("state_dir", STATE)))
+        folder, task = find_answering(run, {name for name, value in words.items() if value})
+        assert task.answer is not None  # find_answering returns only tasks with an answer
+        options = {option.name: one_name(str(words.get(option.name) or "")) for option in task.query}
+        trained = open_run(folder, task.name, source, state_dir, checkpoint)
+        queries = queries_of_all(task, trained, options) if everybody else [options]
+        batch = [task.answer(trained, one, top) for one in queries]
     return [
-        Recommendation(str(row[what]), float(row.get(answers.score, 0.0)), str(row.get("why", "")), row)
-        for row in rounded(answers)
+        Recommendation(
+            str(row[one.what or next(iter(one.columns.values()))[0]]),
+            float(row.get(one.score, 0.0)),
+            str(row.get("why", "")),
+            {"user": one.user, **row} if everybody else row,
+        )
+        for one in batch
+        for row in rounded(one)
     ]
 
 
@@ -64,8 +73,11 @@ def forecast(run: str, data: Data, site: str, horizon: int, options: Words) -> l
 
     with stored(data) as path, silence():
         source, rest = pick(DataRequest, {"data": path, **options})
-        refuse_further(rest, "forecast", ["data", "site", "horizon"])
-        view = compute_forecast(source, SensorRequest(site, run, state_dir=expand_home(STATE)), horizon)
+        sensor, rest = pick(SensorRequest, {"state_dir": STATE, **rest, "site": site, "run": run})
+        sensor, checkpoint = replace(sensor, state_dir=expand_home(Path(sensor.state_dir))), rest.pop("checkpoint", "")
+        known = [field.name for kind in (DataRequest, SensorRequest) for field in fields(kind)]
+        refuse_further(rest, "forecast", [*known, "horizon", "checkpoint"])
+        view = compute_forecast(source, sensor, horizon, str(checkpoint))
     rows: list[dict[str, Any]] = view.as_json()["rows"]
     return rows
 
@@ -81,20 +93,25 @@ def export_onnx(run: Path, result: Result, path: Path, data: str, unit: str) -> 
     return path
 
 
-def check(data: Data, *, task: str, clients: int = 0, **options: Any) -> DataReport:
+def check(data: Data, *, task: str, clients: int = 0, catalogue: str | Path = "", **options: Any) -> DataReport:
     """Return what training would read from your data, as `fedloom check` shows.
 
     Args:
         data: Data file or folder, or a table of pandas, polars or Arrow.
         task: Name of the task.
         clients: Number of clients among whom the data are partitioned; 0 for none.
+        catalogue: New file (JSON) for the vocabulary of the data; empty for none.
         options: Options of the tables, as `fedloom check` has them, such as `columns={"user": "Customer no."}`.
 
     Raises:
-        ConfigError: An option is unknown.
-        DataError: The data cannot be read.
+        ConfigError: An option is unknown, or the file exists.
+        DataError: The data cannot be read or, with `catalogue`, nobody has anything to train on.
     """
     with stored(data) as path:
         source, rest = pick(TrainingData, {"data": path, **options})
         refuse_further(rest, "check", [field.name for field in fields(TrainingData)])
-        return check_data(task, path, clients, source.dialect)
+        report = check_data(task, path, clients, source.dialect)
+        if catalogue:
+            require_trainable(report)
+            write_file(Path(catalogue), report.vocabulary.encode())
+        return report

@@ -35,7 +35,11 @@ class Run:
         result = folder.result()
         if result is None:
             run = folder.path.name
-            way = f"it has ended; use --resume {run}" if folder.is_idle() else f"process {folder.holder} works on it"
+            way = (
+                f"it has ended; continue it with resume='{run}'"
+                if folder.is_idle()
+                else f"process {folder.holder} works on it"
+            )
             raise ConfigError(f"run '{run}' has no result; {way}")
         self.result: Result = result
         """Content of result.json."""
@@ -98,8 +102,8 @@ class Run:
         Args:
             data: Data file or folder, or a table of pandas, polars or Arrow.
             top: Largest number of answers.
-            query: Options of the task: `user`, `session`, `market`, `item`, `seen`; and of tables, such as `columns`; see
-                `fedloom recommend --help`.
+            query: Options of the task, such as `user`, `session`, `market`, `item`, `client` and `policy`; of tables, such as
+                `columns`; `checkpoint`, `state_dir`, and `all=True` for everybody; see `fedloom recommend --help`.
 
         Raises:
             ConfigError: The task does not understand an option.
@@ -116,7 +120,7 @@ class Run:
             data: Data file or folder, or a table of pandas, polars or Arrow.
             site: Name of the sensor; default: the first.
             horizon: Number of steps after the last reading.
-            options: Options of the tables, such as `columns`.
+            options: Options of the tables, such as `columns`; `checkpoint`, `client` and `state_dir`.
 
         Raises:
             ConfigError: The run forecasts nothing.

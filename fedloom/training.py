@@ -8,11 +8,11 @@ from typing import Any
 import numpy as np
 import torch
 
-from common.errors import RunError
 from common.options import Scalar
 from deploy.cli.options import RunRequest, TrainingData
 from deploy.federation.here import Here, train_here
 from deploy.federation.runs import runs_folder
+from deploy.federation.watch import finish
 from fedloom.arguments import Data, pick, refuse_further, stored
 from fedloom.console import silence
 from fedloom.runs import Run, round_row
@@ -33,6 +33,7 @@ def simulate(
     epsilon: float | None = None,
     clients: int | None = None,
     alone: bool = False,
+    examples: bool = False,
     settings: Mapping[str, Scalar] | None = None,
     on_round: OnRound | None = None,
     progress: bool = False,
@@ -52,6 +53,7 @@ def simulate(
         epsilon: ε of the whole run; None trains without noise.
         clients: Number of clients; None: one per unit of data.
         alone: True compares with clients alone too, as the command line does without `--no-alone`.
+        examples: True stores examples of answers for your own data too, as generated data always have them.
         settings: Further options by their keys, such as {"training.lr": 0.01}.
         on_round: Function that receives each round's row while the run continues.
         progress: True prints notes and a line per round on stderr.
@@ -81,10 +83,9 @@ def simulate(
             rest, "simulate", [field.name for kind in (RunRequest, TrainingData, Here) for field in fields(kind)]
         )
         result = train_here(request, source, how, report)
-    if failures:
-        raise failures[0]
-    if result.status != "completed":
-        raise RunError(f"the run failed: {result.reason}")
+        if failures:
+            raise failures[0]
+        finish(result, json_wanted=False, source=source, examples=examples)
     return Run(RunDirectory(runs_folder(), result.run))
 
 

@@ -277,11 +277,20 @@ def _with_partition(schema: TableSchema, source: str, dialect: Dialect) -> Diale
     folder = Path(source)
     if dialect.partition or not schema.unit or is_demo(source) or not folder.is_dir():
         return dialect
+    files = [file for paths in splits_of(folder).values() for file in paths]
+    titles = titles_of(files[0], schema, dialect) if files else []
+    return replace(dialect, partition=next((title for title in COLUMNS if title in titles), ""))
+
+
+def titles_of(path: Path, schema: TableSchema, dialect: Dialect) -> Sequence[str]:
+    """Return the titles of a table.
+
+    Raises:
+        DataError: It is none, or lacks a column that the owner ignores.
+    """
     from client.data.tables.reader import detect_cells  # takes 40 MB of memory
 
-    files = [file for paths in splits_of(folder).values() for file in paths]
-    titles = detect_cells(load(files[0]), schema, dialect).titles if files else []
-    return replace(dialect, partition=next((title for title in COLUMNS if title in titles), ""))
+    return detect_cells(load(path, dialect.encoding, dialect.skip_lines), schema, dialect).titles
 
 
 def with_test(task: str, source: str, test: str) -> str:

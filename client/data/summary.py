@@ -71,6 +71,8 @@ def _number_form(table: Table, name: str) -> str:
     if not commas.any():
         return ""
     row = int(commas.argmax())
+    if len({sign_of(cell) for cell in text.unique().drop_null().to_pylist()[:100]} - {""}) > 1:  # units with prefixes
+        row = int(np.nanargmax(np.where(commas, table.numbers(name), np.nan)))
     cell, value = text[row].as_py().strip(), table.columns[name][row].as_py()
     sign = sign_of(cell)
     mark = "comma" if value == _as_comma(cell.replace(sign, "")) else "point"
@@ -112,6 +114,7 @@ def _form_of(cell: str, value: float) -> str:
     if number is None:
         forms = {
             "the begin of a span": SPAN,
+            "the Monday of an ISO week": r"^\d{4}-?W\d\d$",
             "times of a named zone": r"[A-Za-z]/[A-Z]",
             "names of months": r"\d.*[A-Za-z]{3}|[A-Za-z]{3}.*\d",
             "a 12-hour clock": HALF_DAY,

@@ -185,7 +185,9 @@ Missing = Annotated[
 Encoding = Annotated[
     str, typer.Option(metavar="NAME", help="Read text in this encoding, such as cp1252; default: UTF-8 or UTF-16.")
 ]
-Wide = Annotated[bool, typer.Option("--wide", help="Read each further column as a sensor (task traffic).")]
+Wide = Annotated[
+    bool, typer.Option("--wide", help="Read each further column as a sensor (task traffic) or an item (task ratings).")
+]
 Catalogue = Annotated[
     Path | None,
     typer.Option(

@@ -64,7 +64,7 @@ def recommend(
     folder, task = find_answering(run, {name for name, value in query.items() if value})
     trained = open_run(folder, task.name, source, state_dir, checkpoint)
     assert task.answer is not None  # find_answering returns only tasks with an answer
-    queries = _queries_of_all(task, trained, query) if everybody else [query]
+    queries = queries_of_all(task, trained, query) if everybody else [query]
     answers = [task.answer(trained, one, top) for one in queries]
     for line in dict.fromkeys(line for one in answers for line in one.notes):
         note(f"{trained.data}: {line}")
@@ -91,7 +91,7 @@ def _write(text: str, out: Path | None, what: str) -> None:
     note(f"{what} written to {out}")
 
 
-def _queries_of_all(task: DeployTask, trained: TrainedRun, query: Mapping[str, str]) -> Iterable[Mapping[str, str]]:
+def queries_of_all(task: DeployTask, trained: TrainedRun, query: Mapping[str, str]) -> Iterable[Mapping[str, str]]:
     """Return the query of every unit of the data.
 
     Raises:

@@ -7,18 +7,21 @@ beside the partitions, also after rows were added to the source.
 import hashlib
 import json
 import os
+import shlex
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import cast
 
 from client.data.dataset import AnyDataset, fingerprint, is_demo, resolve_source, split_test_file
-from client.data.read import find_own_tables
-from client.data.tables.schema import DEFAULT_DIALECT
+from client.data.read import find_own_tables, titles_of
+from client.data.tables.files import find_tables
+from client.data.tables.schema import DEFAULT_DIALECT, Dialect, normalize_title
 from client.privacy.ledger.locate import data_path, find_ledger, ledger_path
 from client.tasks.registry import CLIENT_TASKS
 from common.errors import DataError, LedgerError
 from deploy.cli.options import LOCAL, DataRequest
+from deploy.cli.output import note
 from deploy.federation.runs import origin_of
 from deploy.files import write_file
 
@@ -184,6 +187,7 @@ def remembered(source: DataRequest, run: Path, task: str, state_dir: Path) -> Da
     """Return the data of a run, with its options of reading, unless others are named.
 
     They are those of a command here or, if clients joined the run, of the last client here that joined with data of the task.
+    Other data are read with these options too, and a note says so, if their first table has the chosen columns.
     """
     files, origin = [LOCAL / command / run.name / SOURCE for command in ("up", "simulate")], origin_of(run)
     if origin and origin.command in ("serve", "submit"):
@@ -194,9 +198,29 @@ def remembered(source: DataRequest, run: Path, task: str, state_dir: Path) -> Da
         except (OSError, ValueError):
             continue
         data = split_test_file(found.pop("data"))[0]
-        if source.dialect == DEFAULT_DIALECT and (source.data == "demo" or Path(source.data).resolve() == data):
+        if source.dialect != DEFAULT_DIALECT or source.data.startswith("demo:"):
+            continue
+        if source.data == "demo" or Path(source.data).resolve() == data:
             return DataRequest(str(data) if source.data == "demo" else source.data, **found)
+        other = DataRequest(source.data, **found)
+        if _has_chosen(other.data, other.dialect, task):
+            note(f"{other.data}: read as the data of run {run.name}, with {shlex.join(other.dialect.options)}")
+            return other
     return source
+
+
+def _has_chosen(data: str, dialect: Dialect, task: str) -> bool:
+    """Return True if options name columns, and the first table of the data has all of them."""
+    named = [*dialect.columns.values(), *dialect.ignore, *dialect.drop_empty]
+    named += [condition.partition("=")[0] for condition in dialect.where]
+    schema = CLIENT_TASKS[task].schema
+    try:
+        titles = {normalize_title(title) for title in titles_of(find_tables(data_path(data))[0], schema, dialect)}
+    except DataError:
+        return False
+    return bool(named) and all(
+        normalize_title(text) in titles or titles.issuperset(map(normalize_title, text.split("+"))) for text in named
+    )
 
 
 def _source_of(task: str) -> str:

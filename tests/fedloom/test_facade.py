@@ -5,7 +5,9 @@ import json
 import os
 import subprocess
 import sys
+from collections.abc import Callable
 from dataclasses import fields
+from inspect import signature
 from pathlib import Path
 from typing import Any
 
@@ -15,8 +17,11 @@ import torch
 import fedloom
 from deploy.cli.app import app, load
 from deploy.cli.commands import COMMANDS
-from deploy.cli.options import RunRequest, TrainingData
+from deploy.cli.options import DataRequest, RunRequest, TrainingData
 from deploy.federation.here import Here
+from deploy.tasks.registry import usable_tasks
+from deploy.tasks.traffic.task import TASK as TRAFFIC
+from deploy.tasks.traffic.task import SensorRequest
 from fedloom.arguments import RENAMED
 from server.record.folder import RunDirectory
 
@@ -39,21 +44,26 @@ def test_an_unknown_name_is_an_attribute_error() -> None:
 
 
 PRINTING = {"json", "quiet", "verbose"}
+OF_A_RUN = {"run", "checkpoint", "state_dir"}
+"""Options of a run, which is the object itself, and of its models."""
+ANSWERED = {option.name for task in usable_tasks() for option in task.query}
 
 
 @pytest.mark.parametrize(
-    ("command", "kinds", "named", "command_alone"),
+    ("command", "function", "kinds", "further", "command_alone"),
     [
-        ("simulate", (RunRequest, TrainingData, Here), set(), {"examples"}),
-        ("check", (TrainingData,), {"task", "clients"}, {"catalogue"}),
+        ("simulate", fedloom.simulate, (RunRequest, TrainingData, Here), set(), set()),
+        ("check", fedloom.check, (TrainingData,), set(), set()),
+        ("recommend", fedloom.Run.recommend, (DataRequest,), ANSWERED | OF_A_RUN | {"all"}, {"format", "out"}),
+        ("forecast", fedloom.Run.forecast, (DataRequest, SensorRequest), OF_A_RUN, {"plot"}),
     ],
 )
 def test_python_takes_what_the_command_line_takes(
-    command: str, kinds: tuple[Any, ...], named: set[str], command_alone: set[str]
+    command: str, function: Callable[..., Any], kinds: tuple[Any, ...], further: set[str], command_alone: set[str]
 ) -> None:
-    found = load(next(ref for ref in COMMANDS if ref.name == command)).params
+    found = load(next(ref for ref in (*COMMANDS, *TRAFFIC.commands) if ref.name == command)).params
     words = {word[2:].replace("-", "_") for one in found for word in one.opts if word.startswith("--")}
-    taken = named | {field.name for kind in kinds for field in fields(kind)}
+    taken = further | {*signature(function).parameters} | {field.name for kind in kinds for field in fields(kind)}
     assert {word for word in words if RENAMED.get(word, word) not in taken} == PRINTING | command_alone
 
 
@@ -113,7 +123,7 @@ def test_errors_are_those_of_the_command_line(runs: Path) -> None:
 def test_a_run_without_a_result_says_if_a_process_works_on_it(runs: Path) -> None:
     folder = RunDirectory(runs, "cut")
     folder.create({}, {})
-    with pytest.raises(fedloom.ConfigError, match=r"no result; it has ended; use --resume cut$"):
+    with pytest.raises(fedloom.ConfigError, match=r"no result; it has ended; continue it with resume='cut'$"):
         fedloom.load_run("cut")
     with folder.lock(), pytest.raises(fedloom.ConfigError, match=rf"no result; process {os.getpid()} works on it$"):
         fedloom.load_run("cut")
@@ -151,8 +161,42 @@ def test_a_run_recommends_and_forecasts_as_the_command_line(runs: Path, capsys: 
     app(["recommend", "--run", run.id, "--user", "home-00003", "--top", "3", "--json"], standalone_mode=False)
     printed = json.loads(capsys.readouterr().out)
     assert [dict(one.fields) for one in run.recommend(user="home-00003", top=3)] == printed
-    with pytest.raises(fedloom.ConfigError, match="--market does not apply"):
+    with pytest.raises(fedloom.ConfigError, match="market does not apply"):
         run.recommend(market="hills")
+    everybody = run.recommend(data="demo:0-5", all=True, top=2, checkpoint="final", state_dir=runs / "state")
+    words = [
+        "recommend",
+        "--run",
+        run.id,
+        "--data",
+        "demo:0-5",
+        "--all",
+        "--top",
+        "2",
+        "--checkpoint",
+        "final",
+        "--json",
+    ]
+    app(words, standalone_mode=False)
+    printed = [(row["user"], row["what"]) for row in json.loads(capsys.readouterr().out)]
+    assert [(one.fields["user"], one.what) for one in everybody] == printed != []
+    assert (run.path / "examples.json").exists(), "as of the command line, for generated data"
+    with pytest.raises(fedloom.ConfigError, match=r"checkpoint=7: run '.*' stores the rounds"):
+        run.recommend(checkpoint=7)
+
+
+def test_a_forecast_takes_checkpoint_client_and_state_dir(runs: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    run = fedloom.simulate("traffic", data="demo:0-2", method="fedavg", rounds=1)
+    words = ["forecast", "--run", run.id, "--data", "demo:0-2", "--checkpoint", "final", "--horizon", "3", "--json"]
+    app(words, standalone_mode=False)
+    printed = json.loads(capsys.readouterr().out)["rows"]
+    assert run.forecast(data="demo:0-2", checkpoint="final", horizon=3) == printed
+    with pytest.raises(
+        fedloom.ConfigError, match=r'client="me": no such client .*; give its state_dir, or remove client$'
+    ):
+        run.forecast(data="demo:0-2", client="me", state_dir=str(runs))
+    with pytest.raises(fedloom.ConfigError, match="forecast has no option 'checkpoin'; did you mean 'checkpoint'"):
+        run.forecast(data="demo:0-2", checkpoin="final")
 
 
 def test_a_run_is_exported_with_a_model_card(runs: Path, tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
@@ -170,5 +214,8 @@ def test_a_run_is_exported_with_a_model_card(runs: Path, tmp_path: Path, capfd: 
 def test_check_reports_what_training_would_read(tmp_path: Path) -> None:
     table = tmp_path / "ratings.csv"
     table.write_text("user,item,rating\n" + "".join(f"u{n % 4},i{n},{n % 5 + 1}\n" for n in range(40)))
-    report = fedloom.check(str(table), task="ratings")
+    report = fedloom.check(str(table), task="ratings", catalogue=tmp_path / "names.json")
+    assert (tmp_path / "names.json").read_text() == report.vocabulary
+    with pytest.raises(fedloom.ConfigError, match="exists; remove it"):
+        fedloom.check(str(table), task="ratings", catalogue=tmp_path / "names.json")
     assert isinstance(report, fedloom.DataReport)

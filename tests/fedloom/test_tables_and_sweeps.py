@@ -1,6 +1,7 @@
 """Tables in memory, options of the command line, sweeps, and the object for notebooks."""
 
 import json
+import re
 import threading
 from collections.abc import Callable, Iterator, Sequence
 from http.server import BaseHTTPRequestHandler, HTTPServer
@@ -17,7 +18,7 @@ import torch
 import fedloom
 from deploy.federation import sweep as sweeps
 from deploy.federation.sweep import half_interval
-from fedloom.arguments import as_words, stored
+from fedloom.arguments import as_words, in_python_words, stored
 
 COLUMNS = {"user": "Customer no.", "item": "Film", "rating": "Stars"}
 
@@ -138,6 +139,44 @@ def test_an_unknown_option_is_named_with_the_closest_one() -> None:
             call(task="ratings", data="none.csv", colums={})
     with pytest.raises(fedloom.ConfigError, match="No such option"):
         fedloom.up("rules", epsilom=3)
+
+
+CASES: list[tuple[str, dict[str, list[Any]]]] = [
+    ("ratings", {"user": ["a", "b"], "item": ["x", "y"], "rating": ["1", "bad"]}),
+    ("ratings", {"user": ["a", "b"], "item": ["x", "y"], "rating": [1.5, None]}),
+    ("ratings", {"user": ["a", "b"], "item": ["x", "y"], "rating": ["1,234", "5"]}),
+    ("ratings", {"Users": ["a", "b"], "item": ["x", "y"], "rating": [1, 2]}),
+    ("ratings", {"user": ["a", "b"], "item": ["x", "y"], "rating": [1, 2], "timestamp": ["1/2/2024", "2/3/2024"]}),
+    ("traffic", {"timestamp": [f"2024-01-01 {k // 2:02}:00" for k in range(40)], "kind": [*"ab" * 20], "n": [*range(5, 45)]}),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("task", "columns"), CASES)
+def test_a_refusal_of_a_table_names_arguments_that_work(task: str, columns: dict[str, list[Any]]) -> None:
+    table = pl.DataFrame(columns)
+    with pytest.raises(fedloom.DataError) as caught:
+        fedloom.check(table, task=task)
+    text = str(caught.value)
+    assert text.startswith("the DataFrame")
+    assert not any(word in text for word in ("--", "/tmp", ".parquet"))
+    calls = re.findall(r"\w+=(?:\[.*?\]|\{.*?\}|\".*?\")(?:, \w+=\[.*?\])*", text)
+    assert calls
+    for call in calls:
+        assert fedloom.check(table, task=task, **eval(f"dict({call})")).units
+
+
+def test_options_in_sentences_are_arguments() -> None:
+    said = {
+        "say --missing bad --missing 'so so' --drop-empty x": 'say missing=["bad", "so so"], drop_empty=["x"]',
+        'say --column user="Customer no.", or --no-alone': 'say columns={"user": "Customer no."}, or alone=False',
+        "--delta needs --epsilon; say --set a.b=1 or --wide": 'delta needs epsilon; say settings={"a.b": "1"} or wide=True',
+        "say --missing -999, --skip-lines 2 (--data to a file)": 'say missing=["-999"], skip_lines=2 (data to a file)',
+        "go on with fedloom nodes --home x": "go on with fedloom nodes --home x",
+    }
+    for line, expected in said.items():
+        with pytest.raises(fedloom.RunError) as caught, in_python_words():
+            raise fedloom.RunError(line)
+        assert str(caught.value) == expected
 
 
 def test_options_are_words_of_the_command_line() -> None:

@@ -105,7 +105,15 @@ EXPANSION, EXPANSION_FREE, EXPANDED_LIMIT = 100, 2**24, 8 * 10**9
 
 The first does not apply to the first `EXPANSION_FREE` bytes."""
 
-PARQUET, ZIP = b"PAR1", b"PK\x03\x04"
+PARQUET = b"PAR1"
+NO_TABLES = {
+    b"PK\x03\x04": "a workbook or ZIP archive",
+    b"\xd0\xcf\x11\xe0": "an old workbook",
+    b"\x89HDF": "an HDF5 file",
+}
+NO_TABLES |= {b"SQLite": "a database", b"%PDF-": "a PDF"}
+PAGE = re.compile(rb"(?i)[\xef\xbb\xbf\s]*<(!|\?xml|html|head|body|meta|table)")
+"""Begin of HTML or XML."""
 PACKINGS = {b"\x1f\x8b": "gzip", b"BZh": "bzip2", b"\xfd7zXZ\x00": "xz", b"\x28\xb5\x2f\xfd": "Zstandard"}
 """First bytes of files."""
 UTF_16 = {codecs.BOM_UTF16_LE: "utf-16", codecs.BOM_UTF16_BE: "utf-16"}
@@ -207,8 +215,9 @@ def load(path: Path, encoding: str = "", skip_lines: int = 0) -> Content:
     with reading(path), _opened(path) as file:
         rest = _chunks(path, file)
         first = next(rest, b"")
-        if first.startswith(ZIP):
-            raise DataError("a workbook or ZIP archive, not text; save the table as CSV in UTF-8", path)
+        page = "a page of HTML or XML" if PAGE.match(first) else ""
+        if form := next((form for mark, form in NO_TABLES.items() if first.startswith(mark)), page):
+            raise DataError(f"{form}, not text; save the table as CSV in UTF-8", path)
         if first.startswith(PARQUET):
             return Content(path, b"".join([first, *rest]))
         if suffix_of(path) == ".parquet":

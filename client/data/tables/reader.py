@@ -26,6 +26,7 @@ from client.data.tables.schema import (
     CellError,
     Cells,
     Column,
+    Decimal,
     Dialect,
     TableSchema,
     escape,
@@ -36,10 +37,12 @@ from client.data.tables.schema import (
 )
 from client.data.tables.table import (
     Table,
+    Unpivoted,
     cell_error,
     convert_distinct,
     drop_missing,
     match_cells,
+    may_be_thousands,
     to_flags,
     to_numbers,
     to_text,
@@ -124,7 +127,25 @@ def read_table(source: Path | Content, schema: TableSchema, dialect: Dialect = D
         DataError: The file is no table, lacks a column, or holds malformed cells; with the place and the cell.
     """
     content = source if isinstance(source, Content) else load(source, dialect.encoding, dialect.skip_lines)
-    return to_table(detect_cells(content, schema, dialect), schema, dialect)
+    cells = detect_cells(content, schema, dialect)
+    if not (dialect.wide and schema.rest == "ignore" and schema.wide):
+        return to_table(cells, schema, dialect)
+    return to_table(_by_items(cells, schema, dialect), schema, replace(dialect, columns={}))
+
+
+def _by_items(cells: Cells, schema: TableSchema, dialect: Dialect) -> Cells:
+    """Return the cells with a row for each person and item, in place of a column for each item.
+
+    Raises:
+        DataError: Most cells are zeros, which may stand for no rating.
+    """
+    person = find_column(cells, dialect.columns.get(schema.unit, cells.titles[0]), "--column")
+    items = {k: title for k, title in cells.titled() if k != person and not UNTITLED.fullmatch(title)}
+    long = Unpivoted.of(cells, [person], items, schema.wide, dialect)
+    zeros = match_cells(long.columns[-1], r"^0([.,]0*)?$")
+    if 2 * (pc.sum(zeros).as_py() or 0) > len(zeros) and not {"0", "none"} & {*dialect.missing}:
+        raise cells.header_error("most cells are 0; say --missing 0 if it stands for no rating, else --missing none")
+    return replace(long, titles=[schema.unit, *schema.wide])
 
 
 def detect_cells(content: Content, schema: TableSchema, dialect: Dialect = DEFAULT_DIALECT) -> Cells:
@@ -160,6 +181,7 @@ def to_table(cells: Cells, schema: TableSchema, dialect: Dialect = DEFAULT_DIALE
     texts = _texts(cells, places, schema, dialect)
     if schema.rest == "numbers":
         texts = _without_row_numbers(cells, schema, places, texts, account)
+    dialect = _with_mark(cells, schema, places, texts, dialect)
     first, rows = _chosen_rows(cells, schema, dialect, places, texts, account)
     texts = texts if len(rows) == len(next(iter(texts.values()))) else {k: c.take(rows) for k, c in texts.items()}
     titles = {name: "+".join(cells.titles[k] for key, k in places.items() if _is_of(key, name)) for name in texts}
@@ -167,10 +189,11 @@ def to_table(cells: Cells, schema: TableSchema, dialect: Dialect = DEFAULT_DIALE
     for name, text in texts.items():
         try:
             _check_length(text)
-            columns[name] = _converted(text, schema.column(name), dialect, schema, cells.delimiter == ",")
+            columns[name] = _converted(text, schema.column(name), dialect, schema, cells.delimiter)
         except CellError as error:
             others = [other for other in texts if other not in (*schema.names, name)]
-            if name not in schema.names and others and error.wrong.sum() == len(text) - _unfilled(text):
+            is_text = error.problem.startswith(NO_VALUE) and error.wrong.sum() == len(text) - _unfilled(text)
+            if name not in schema.names and others and is_text:
                 account.notes.append(f"column '{escape(titles[name])}' holds no number and is not read")
                 continue
             can_go = any(set(names) <= texts.keys() - {name} for names in schema.alternatives)
@@ -199,6 +222,32 @@ def _texts(cells: Cells, places: Mapping[str, int], schema: TableSchema, dialect
     if WORDS not in dialect.missing:
         return texts
     return {name: _without_words(text, schema.column(name), cells, schema, dialect) for name, text in texts.items()}
+
+
+DECIMALS: dict[Decimal, str] = {
+    "comma": r"^\D*(\d{1,3}(\.\d{3})+,\d+|\d+,(\d{1,2}|\d{4,})|0,\d+)\D*$",
+    "point": r"^\D*(\d{1,3}(,\d{3})+\.\d+|\d+\.(\d{1,2}|\d{4,})|0?\.\d+)\D*$",
+}
+"""Decimal mark -> cells that show it."""
+
+
+def _with_mark(
+    cells: Cells, schema: TableSchema, places: Mapping[str, int], texts: Mapping[str, Any], dialect: Dialect
+) -> Dialect:
+    """Return the dialect with the only decimal mark of a file with semicolons, if 1.000 may be either."""
+    kinds = {name: schema.column(name).kind for name in texts}
+    asked = [text for name, text in texts.items() if kinds[name] == "number" and types.is_string(text.type)]
+    if dialect.decimal != "auto" or cells.delimiter != ";" or not any(may_be_thousands(text).any() for text in asked):
+        return dialect
+    dated = {k for name, k in places.items() if kinds.get(name, "time") == "time"}
+    columns = cells.take([k for k in range(len(cells.titles)) if k not in dated])
+    found = [
+        mark for mark, cell in DECIMALS.items() if any(pc.any(match_cells(text, cell)).as_py() for text in columns)
+    ]
+    if len(found) != 1:
+        return dialect
+    dialect.notes.append(f"numbers have a decimal {found[0]}, as other cells of the file show")
+    return replace(dialect, decimal=found[0])
 
 
 def _is_of(key: str, name: str) -> bool:
@@ -255,21 +304,28 @@ def _chosen_rows(
 def _without_row_numbers(
     cells: Cells, schema: TableSchema, places: Mapping[str, int], texts: Mapping[str, Any], account: RowAccount
 ) -> dict[str, Any]:
-    """Return the columns without those that number the rows or have no title, with a note."""
-    found = {name: text for name, text in texts.items() if name in schema.names or not _numbers_rows(name, text)}
+    """Return the columns without those that number the rows, hold nothing or have no title, with a note."""
+    blank = {name for name, text in texts.items() if _is_blank(text.slice(0, FEWEST)) and _is_blank(text)}
+    found = {
+        name: text
+        for name, text in texts.items()
+        if name in schema.names or not (name in blank or _numbers_rows(name, text))
+    }
     if found.keys() <= set(schema.names):  # a running number may be all that was measured
         found |= {name: text for name, text in texts.items() if not UNTITLED.fullmatch(name)}
-    account.notes += [
-        f"column '{escape(cells.titles[places[name]])}' numbers the rows and is not read"
-        for name in texts
-        if name not in found
-    ]
+    for name in [name for name in texts if name not in found]:
+        what = "holds no number" if name in blank else "numbers the rows"
+        account.notes.append(f"column '{escape(cells.titles[places[name]])}' {what} and is not read")
     unnamed = [k for k, title in cells.titled() if not title and k not in places.values()]
     filled = [
         k for k, column in zip(unnamed, cells.take(unnamed) if unnamed else (), strict=True) if _is_filled(column).any()
     ]
     account.notes += [f"column {k + 1} has no title and is not read" for k in filled]
     return found
+
+
+def _is_blank(text: Any) -> bool:
+    return 0 < len(text) == _unfilled(text)
 
 
 def _numbers_rows(name: str, text: Any) -> bool:
@@ -300,7 +356,7 @@ def _exact_names(text: Any, column: Column, notes: list[str]) -> Any:
 def _without_words(text: Any, column: Column, cells: Cells, schema: TableSchema, dialect: Dialect) -> Any:
     """Return cells with null for those that are no number or time, with a note; all if none is one."""
     try:
-        _converted(text, column, dialect, schema, cells.delimiter == ",")
+        _converted(text, column, dialect, schema, cells.delimiter)
     except CellError as error:
         if error.problem.startswith(NO_VALUE) and error.wrong.sum() < len(text) - _unfilled(text):
             number = count(int(error.wrong.sum()), "cell")
@@ -350,7 +406,7 @@ def _partitioned(table: Table, unit: str, title: str) -> Table:
     )
 
 
-def _converted(text: Any, column: Column, dialect: Dialect, schema: TableSchema, comma_separated: bool) -> Any:
+def _converted(text: Any, column: Column, dialect: Dialect, schema: TableSchema, delimiter: str) -> Any:
     """Return cells in the kind of their column.
 
     Raises:
@@ -360,7 +416,11 @@ def _converted(text: Any, column: Column, dialect: Dialect, schema: TableSchema,
 
     def convert(cells: Any) -> Any:
         if column.kind == "number" or of_numbers:
-            cells = to_numbers(cells, dialect.decimal, comma_separated, dialect.missing)
+            if dialect.decimal == "auto" and delimiter == ";" and (wrong := may_be_thousands(cells)).any():
+                raise CellError(
+                    wrong, "has a decimal mark or a thousands separator", "say --decimal comma or --decimal point"
+                )
+            cells = to_numbers(cells, dialect.decimal, delimiter == ",", dialect.missing)
         return to_times(cells, dialect.dates, schema.clock, dialect.missing) if column.kind == "time" else cells
 
     is_text = column.kind == "text"

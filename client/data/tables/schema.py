@@ -10,7 +10,7 @@ import shlex
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Collection, Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any, ClassVar, Literal, Self, TypeVar, cast, get_args
+from typing import Any, Literal, Self, TypeVar, cast, get_args
 
 import numpy as np
 
@@ -128,6 +128,7 @@ class Cells(ABC):
         lists: Title -> type of each column whose cells hold several values, such as `token_seq`.
         hidden: Places of columns that the owner ignores.
         footers: Lines below the last row that are no rows.
+        unit: Noun of a row's place.
     """
 
     content: Content
@@ -138,9 +139,7 @@ class Cells(ABC):
 
     hidden: frozenset[int] = field(default=frozenset(), kw_only=True)
     footers: int = field(default=0, kw_only=True)
-
-    unit: ClassVar[Literal["line", "row"]] = "row"
-    """Noun of a row's place."""
+    unit: Literal["line", "row"] = field(default="row", kw_only=True)
 
     def titled(self) -> Iterator[tuple[int, str]]:
         """Yield places and titles of the columns that may be read."""
@@ -206,6 +205,7 @@ class TableSchema:
         positions: Names of the columns of a file without a header; the last ones may be absent.
         unit: Name of the column that names the units of data; empty if a table cannot be partitioned by a column.
         clock: Times are instants in UTC, or readings of a local clock, whose offset from UTC is dropped.
+        wide: Names of the titles and of the cells of a table with a column for each of these titles.
     """
 
     columns: tuple[Column, ...]
@@ -214,6 +214,7 @@ class TableSchema:
     positions: tuple[str, ...] = ()
     clock: Clock = "utc"
     unit: str = ""
+    wide: tuple[str, ...] = ()
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -348,8 +349,8 @@ class Dialect:
         for name in self.columns:
             if name not in names and all(schema.rest == "ignore" for schema in schemas):
                 raise ConfigError(f"--column {name}=…: no such column; the task reads {', '.join(names)}")
-        if self.wide and all(schema.rest == "ignore" for schema in schemas):
-            raise ConfigError("--wide applies to tables of readings alone (task traffic); remove it")
+        if self.wide and not any(schema.wide for schema in schemas):
+            raise ConfigError("--wide applies to tables of readings and ratings alone; remove it")
 
 
 LISTS = ("ignore", "drop_empty", "where", "missing")
@@ -371,11 +372,12 @@ UNTITLED = re.compile(r"(Unnamed: \d+|__index_level_\d+__|index)?")
 """Titles of the index of a data frame."""
 IGNORED = re.compile(r"[\s_.\-\"'\ufeff]")
 """Characters of a title that do not count, nor does its case."""
-HOURS = ("hour", "hr", "hourofday", "timeofday", "clock", "hourending", "hourbeginning")
+HOURS = ("hour", "hr", "hourofday", "timeofday", "clock", "hourending", "hourbeginning", "uhrzeit", "anfang", "hora")
 """Titles of the hours of a day, beside a column of days."""
 DATE_PARTS = (("year",), ("month",), ("day", "dayofmonth"), (*HOURS, "time"), ("minute",), ("second",))
 """Titles of dates in separate columns, of which the first three are needed."""
-DATED = re.compile(r"(\d{4}[-/.]\d\d?[-/.]\d\d?|\d\d?[-/.]\d\d?[-/.]\d{4}|\d\d?[.]\d\d?[.]\d\d)(?!\d)")
+COMPACT = r"(?:19|20)\d\d[01]\d[0-3]\d(?:[0-2]\d(?:[0-5]\d)?)?|\d{4}-?W\d\d"
+DATED = re.compile(rf"({COMPACT}|\d{{4}}[-/.]\d\d?[-/.]\d\d?|\d\d?[-/.]\d\d?[-/.]\d{{4}}|\d\d?[.]\d\d?[.]\d\d)(?!\d)")
 """Begin of a date."""
 NEAR = 0.7
 """Least similarity of a title that may be meant."""
@@ -494,8 +496,13 @@ def _check_required(cells: Cells, schema: TableSchema, places: Mapping[str, int]
         remedy = f"'{escape(title)}' is near: rename it, or say --column {name}={quoted(title)}"
     else:
         remedy = f"the table needs {needed}: rename a column, or say --column {name}=TITLE; {_shown(cells)}"
+        if 0 < sum(bool(DATED.match(title)) for title in titles) < 3:
+            example = ",".join(schema.names)
+            remedy = f"line {cells.header_line} is a row of data; write a line of titles above it, such as {example}"
         if cells.header_line and len(cells.titles) == 1:
             remedy += f"; if line {cells.header_line} is no header, say --skip-lines {cells.header_line}"
+    if schema.rest == "ignore" and schema.wide and _is_matrix(cells, places, schema):
+        remedy += f"; if each further column is an {schema.wide[0]}, say --wide"
     raise cells.header_error(f"no column '{name}'; {remedy}", name)
 
 
@@ -505,9 +512,18 @@ def _dated(cells: Cells, used: Collection[int]) -> str:
     hours = [f"+{cells.titles[k]}" for k in free if normalize_title(cells.titles[k]) in HOURS]
     for k, column in zip(free, cells.take(free), strict=True) if free else ():
         first = str(column[0].as_py() if len(column) else "").strip()
-        if DATED.match(first):
+        if DATED.match(first) and not DATED.match(cells.titles[k]):
             return cells.titles[k] + ("" if ":" in first else "".join(hours[:1]))
     return ""
+
+
+def _is_matrix(cells: Cells, places: Mapping[str, int], schema: TableSchema) -> bool:
+    """Return True if a table seems to have a person a row and a column for each item."""
+    further = [k for k, _ in cells.titled() if k not in places.values()][not places :]
+    first = [str(column[0].as_py() or "") for column in cells.take(further) if len(column)] if len(further) > 2 else []
+    is_number = re.compile(r"[-\d.,★☆\s]*|nan|NA|null").fullmatch
+    is_row = any(re.match(r"-?\d+[.,]\d|-\d", cells.titles[k]) for k in further)
+    return bool(first) and all(map(is_number, first)) and not is_row and places.keys().isdisjoint(schema.wide)
 
 
 def _check_single(cells: Cells, schema: TableSchema, places: Mapping[str, int]) -> None:

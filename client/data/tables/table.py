@@ -21,6 +21,7 @@ from client.data.tables.schema import (
     Cells,
     Codes,
     Decimal,
+    Dialect,
     escape,
     quoted,
 )
@@ -38,16 +39,25 @@ LONG = 10_000
 """Number of cells from which on equal texts are converted once."""
 
 PLAIN = r"^[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?$"
-GROUPED = r"^[+-]?((\d+|\d{1,3}(MARK\d{3})+|\d{1,3}([ \x{a0}\x{202f}']\d{3})+)(POINT\d*)?|POINT\d+)([eE][+-]?\d+)?$"
+GROUPED = r"^[+-]?((\d+|\d{1,3}(MARK\d{3})+|\d{1,3}([ \x{a0}\x{202f}'’]\d{3})+)(POINT\d*)?|POINT\d+)([eE][+-]?\d+)?$"
 """Numbers with thousands separators: MARK, a blank or an apostrophe."""
 FORMS = {
     "point": GROUPED.replace("MARK", ",").replace("POINT", r"\."),
     "comma": GROUPED.replace("MARK", r"\.").replace("POINT", ","),
 }
 UNIT = re.compile(
-    r"[+-]?[\d.,' \u00a0\u202f]*\d[.,]?\s*(?P<unit>/ ?\d+|(?i:(?![ex][+-]?\d)(out of \d+|[^\W\d_])|[°%]).{,20})"
+    r"[+-]?[\d.,' \u00a0\u202f]*\d[.,]?\s*(?P<unit>/ ?\d+|(?i:(?![ex][+-]?\d)(out of \d+|[^\W\d_])|[°%★⭐]).{,20})"
 )
 """Number with a unit such as `req/s`, `°C`, `/5` or `out of 5 stars`."""
+UNITED = r"^(?P<number>[+-]?[\d.,' \x{a0}\x{202f}]*\d[.,]?)\s*(?P<unit>|/ ?\d+|(?:out of \d+|[\p{L}°%★⭐]).{0,20})$"
+MOST_UNITS = 8
+EXPONENT = re.compile(r"[eExX][+-]?\d")
+PREFIXES = {"": 1.0, "m": 1e-3, "c": 1e-2, "k": 1e3, "K": 1e3, "M": 1e6, "G": 1e9, "T": 1e12}
+PREFIXES |= {"Ki": 2.0**10, "Mi": 2.0**20, "Gi": 2.0**30, "Ti": 2.0**40}
+SCALED = re.compile(r"(?P<prefix>[KMGT]i|[mckKMGT]?)(?P<base>B|B/s|W|Wh|VA|VAh|V|A|Hz|J|bit|bit/s|bps|g|m|l|L)")
+"""Prefix of a unit -> factor, and units that may differ by a prefix."""
+STARS, FULL_STAR = r"^[★⭐\x{FE0F}]*½?[☆✩]*$", "[★⭐]"
+"""Ratings as stars, of which the full ones count."""
 INFINITE = r"(?i)^[+-]?inf(inity)?$"
 
 
@@ -106,9 +116,48 @@ def to_numbers(column: Any, decimal: Decimal, comma_separated: bool, missing: Se
         return without(plain, missing)
     text = drop_missing(to_text(column), missing)
     plain = try_cast(text, pyarrow.float64()) if decimal != "comma" else None
+    if plain is None and pc.all(match_cells(text, STARS)).as_py() and pc.any(match_cells(text, FULL_STAR)).as_py():
+        halves = pc.divide(pc.count_substring(text, "½").cast(pyarrow.float64()), 2)
+        return pc.add(halves, pc.count_substring_regex(text, FULL_STAR).cast(pyarrow.float64()))
     if plain is None or pc.any(pc.is_nan(plain)).as_py():
-        plain = try_cast(_plain_text(text, decimal, comma_separated), pyarrow.float64())
+        text, factors = _without_prefixes(text)
+        plain = pc.multiply(try_cast(_plain_text(text, decimal, comma_separated), pyarrow.float64()), factors)
     return without(_finite(plain, text), missing)
+
+
+def _without_prefixes(text: Any) -> tuple[Any, Any]:
+    """Return numbers whose units differ by a prefix, such as kB and MB, and their factors to the unit.
+
+    Other text is unchanged. A zero needs no unit.
+
+    Raises:
+        CellError: Each number has a unit, and units differ otherwise.
+    """
+    split = pc.extract_regex(text, UNITED)
+    numbers, units = pc.struct_field(split, "number"), pc.struct_field(split, "unit")
+    counts = {one["values"]: one["counts"] for one in units.value_counts().to_pylist() if one["values"] is not None}
+    several = 1 < len({unit.removesuffix("s") for unit in counts} - {""}) <= MOST_UNITS
+    if not several or units.null_count > text.null_count or any(map(EXPONENT.match, counts)):
+        return text, 1.0
+    found = {unit: SCALED.fullmatch(unit) for unit in counts if unit}
+    scales = {unit: PREFIXES[match["prefix"]] for unit, match in found.items() if match}
+    bare = numbers.filter(pc.equal(units, ""))
+    is_one = len(scales) == len(found) and len({match["base"] for match in found.values() if match}) == 1
+    if is_one and pc.all(match_cells(bare, "^[0.,]+$")).as_py() is not False:
+        return numbers, pyarrow.array([scales.get(unit or "", 1.0) for unit in units.to_pylist()])
+    if not bare:
+        usual = max(counts, key=lambda unit: counts[unit])
+        wrong = to_flags(pc.not_equal(units, usual))
+        other = units[int(wrong.argmax())].as_py()
+        raise CellError(wrong, f"has the unit {other}, while most have {usual}", f"write numbers in {usual}")
+    return text, 1.0
+
+
+def may_be_thousands(text: Any) -> Flags:
+    """Return the cells such as 1.000 and 1,000 of a column without other points and commas."""
+    marked = to_flags(match_cells(text, "[.,]"))
+    fits = to_flags(match_cells(text, r"^[^\d.,]*[1-9]\d{0,2}[.,]\d{3}([^\d.,].*)?$"))
+    return marked & bool((marked == fits).all())
 
 
 def without(numbers: Any, missing: Sequence[str]) -> Any:
@@ -197,7 +246,7 @@ def _plain_text(text: Any, decimal: Decimal, comma_separated: bool) -> Any:
         raise _no_number(text, mark)
     if decimal == "auto" and mark == "comma" and comma_separated:
         raise CellError(commas, "has a decimal comma", "say --decimal comma")
-    text = pc.replace_substring_regex(text, f"[{'.' if mark == 'comma' else ','} \u00a0\u202f']", "")
+    text = pc.replace_substring_regex(text, f"[{'.' if mark == 'comma' else ','} \u00a0\u202f'’]", "")
     return pc.replace_substring(text, ",", ".")
 
 
@@ -313,6 +362,52 @@ class Table:
     def error(self, name: str, wrong: Flags, problem: str, remedy: str) -> DataError:
         """Return the error about cells of a column, of which the first is named; see `CellError`."""
         return cell_error(self.cells, self.titles[name], self.texts[name], self.rows, CellError(wrong, problem, remedy))
+
+
+@dataclass(frozen=True, eq=False)
+class Unpivoted(Cells):
+    """Cells of a table with a column for each item, sensor or hour, as one row for each of its cells.
+
+    Args:
+        columns: Columns of Arrow: those of the file that stay, titles, and cells that hold a value.
+        source: Table of the file.
+        rows: Row of the file of each row.
+    """
+
+    columns: Sequence[Any]
+    source: Cells
+    rows: Ints
+
+    @classmethod
+    def of(
+        cls, source: Cells, stay: Sequence[int], named: Mapping[int, str], titles: Sequence[str], dialect: Dialect
+    ) -> "Unpivoted":
+        """Return the columns that stay beside the names of the others and their cells, under these titles."""
+        columns = source.take([*stay, *named])
+        for k, column in enumerate(columns):
+            try:
+                columns[k] = to_text(column)
+            except CellError as error:
+                raise cell_error(
+                    source, source.titles[[*stay, *named][k]], column, np.arange(len(column)), error
+                ) from None
+        further = [text + end for text in dialect.missing for end in ("", ".0", ",0")]
+        cells = drop_missing(pyarrow.concat_arrays(columns[len(stay) :]), further)
+        filled, length = np.flatnonzero(to_flags(cells.is_valid())), len(columns[0])
+        filled = filled[np.argsort(filled % length, kind="stable")]  # in the order of the file
+        rows, places = pyarrow.array(filled % length), pyarrow.array(filled // length)
+        long = [column.take(rows) for column in columns[: len(stay)]]
+        long += [pyarrow.array([*named.values()]).take(places), cells.take(pyarrow.array(filled))]
+        about: dict[str, Any] = {name: getattr(source, name) for name in ("header_line", "delimiter", "unit")}
+        return cls(source.content, [*(source.titles[k] for k in stay), *titles], long, source, filled % length, **about)
+
+    def take(self, places: Sequence[int]) -> list[Any]:
+        """Return the columns at these places."""
+        return [self.columns[k] for k in places]
+
+    def place_of(self, row: int) -> int:
+        """Return the one-based place in the file of a row counted from 0."""
+        return self.source.place_of(int(self.rows[row]))
 
 
 def cell_error(cells: Cells, title: str, texts: Any, rows: Ints, error: CellError) -> DataError:

@@ -6,9 +6,9 @@ import json
 import re
 from collections import Counter
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from itertools import islice
-from typing import IO, Any, ClassVar, Literal
+from typing import IO, Any, Literal
 
 import pyarrow
 import pyarrow.csv
@@ -45,7 +45,7 @@ class Delimited(Cells):
     dialect: Dialect = DEFAULT_DIALECT
     numbers: frozenset[int] = frozenset()
 
-    unit: ClassVar[Literal["line", "row"]] = "line"
+    unit: Literal["line", "row"] = field(default="line", kw_only=True)
 
     @classmethod
     def of(cls, content: Content, schema: TableSchema, dialect: Dialect) -> "Delimited":
@@ -299,7 +299,7 @@ def _is_headerless(cells: Sequence[str], schema: TableSchema, dialect: Dialect) 
     figures = [cell for column, cell in named if column.kind != "text"]
     needed = [k for k, name in enumerate(schema.positions, start=1) if name in columns and columns[name].required]
     fits = max(needed, default=1) <= len(cells) <= len(schema.positions) and not find_names(cells, schema, dialect)
-    return fits and bool(figures) and all(map(FIGURE.match, figures))
+    return fits and not dialect.wide and bool(figures) and all(map(FIGURE.match, figures))
 
 
 SUFFIXES = (".jsonl", ".ndjson")
@@ -389,6 +389,8 @@ def as_lines(content: Content) -> Content:
     """
     first, *more = (text for _, text in islice(content.lines(), 2))
     one = _object(first)
+    if NETFLIX.fullmatch(first):
+        return replace(content, data="\n".join(_with_items(content.data.decode())).encode())
     if LOGGED.match(first):
         records = [found.groupdict() if (found := LOGGED.match(text)) else {} for _, text in content.lines()]
     elif one and more:
@@ -406,6 +408,19 @@ LOGGED = re.compile(
     r'(?P<user>\S+) \S+ \S+ \[(?P<timestamp>[^\]]+)\] "(?P<method>[A-Z]+) (?P<item>\S+)[^"]*" (?P<status>\d{3})\b'
 )
 """Line of Apache's or nginx's log of requests: the address is the user, the path the item."""
+
+
+NETFLIX = re.compile(r"\d+:")
+"""Line of Netflix's ratings with an item, whose raters follow: `user,rating,date`."""
+
+
+def _with_items(text: str) -> Iterator[str]:
+    """Yield lines `user,item,rating,date`, and blank ones for the lines of items."""
+    item = ""
+    for line in text.split("\n"):
+        is_item, (user, _, rest) = NETFLIX.fullmatch(line.strip()), line.partition(",")
+        item = line.strip()[:-1] if is_item else item
+        yield "" if is_item or not line.strip() else f"{user},{item},{rest}"
 
 
 def _records_in(value: Any) -> list[dict[str, Any]]:

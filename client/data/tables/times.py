@@ -1,7 +1,7 @@
 """Times in all forms that tables hold. The whole column decides on its form, never a cell."""
 
 from collections.abc import Mapping, Sequence
-from datetime import UTC, datetime
+from datetime import UTC, date, datetime
 from typing import Any
 
 import numpy as np
@@ -31,6 +31,7 @@ ORDERED = 2.0**-40
 
 ISO = r"^\d{4}-\d\d-\d\d([T ]([01]\d|2[0-3])(:\d\d(:\d\d(\.\d{1,6})?)?(Z|[+-]\d\d(:?\d\d)?)?)?)?$"
 OFFSET = r"(:\d\d(?:\.\d+)?)(?:Z|[+-]\d\d(?::?\d\d)?)$"
+WEEK = r"^\d{4}-?W\d\d(-?[1-7])?$"
 SLASHED = r"^(?P<first>\d{1,2})[/-](?P<second>\d{1,2})[/-](?P<third>\d{4}|\d\d)\b"
 HALF_DAY, MIDNIGHT = r"(?i)(\d) *([ap])\.?m\.?(\W|$)", r"([T ])24(?::00(?::00(?:\.0+)?)?|$)"
 SPAN = r"^(\S.*?:\d\d\S*) +(?:[-–—]|to|until|bis) +\S*\d.*$|^(\d{4}-\d\d-\d\d[^/]*)/(?:\d{4}-|PT?\d).*$"
@@ -168,6 +169,8 @@ def _dated(text: Any, dates: Dates, clock: Clock) -> Floats:
     halves: Mapping[str, Flags] = {}
     zones: Any = None
     if not pc.all(match_cells(text, ISO)).as_py():
+        if pc.any(match_cells(text, WEEK)).as_py():
+            text = pyarrow.array(map(_of_week, text.to_pylist()), pyarrow.string())
         text, zones = _without_zones(pc.replace_substring_regex(text, SPAN, r"\1\2"))
         halves = {half: to_flags(match_cells(text, HALF_DAY.replace("[ap]", half))) for half in "ap"}
         later = DAY * to_flags(match_cells(text, MIDNIGHT)).astype(np.float64)
@@ -193,6 +196,14 @@ def _dated(text: Any, dates: Dates, clock: Clock) -> Floats:
     if zones is not None and zones.null_count < len(zones):
         return _in_zones(local + later, zones)
     return np.where(to_flags(zoned), _of_stamps(instants, "utc"), local) + later
+
+
+def _of_week(cell: str | None) -> str | None:
+    """Return the Monday, or the day, of an ISO week as a date; other text unchanged."""
+    try:
+        return date.fromisoformat(cell).isoformat() if cell and "W" in cell else cell
+    except ValueError:
+        return cell
 
 
 def _respelt(text: Any, dates: Dates) -> Any:

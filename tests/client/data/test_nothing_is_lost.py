@@ -345,3 +345,180 @@ def test_logs_of_requests_and_lists_in_cells(tmp_path: Path) -> None:
     assert read_all("sessions", str(path)).units[0].name == "10.0.0.0"
     path = written(tmp_path, "user;items", *(f"u{k};['a{k}', \"b\"]" for k in range(4)))
     assert read_all("sessions", str(path)).vocabulary.items == ("b", "a0", "a1", "a2", "a3")
+
+
+MATRIX = [f"u{k}," + ",".join("" if (k + j) % 3 else str((k + j) % 5 + 1) for j in range(9)) for k in range(12)]
+
+
+@pytest.mark.parametrize("first", ["", "user", "Unnamed: 0"])
+def test_a_matrix_of_people_and_items(first: str, tmp_path: Path) -> None:
+    path = written(tmp_path, f"{first},{','.join(f'film {j}' for j in range(9))}", *MATRIX)
+    with pytest.raises(DataError, match=r"if each further column is an item, say --wide$"):
+        read_all("ratings", str(path))
+    ratings = read_all("ratings", str(path), dialect=Dialect(wide=True))
+    assert [(unit.name, len(unit.items)) for unit in ratings.units[:2]] == [("u0", 3), ("u1", 3)]
+    assert ratings.units[1].ratings.tolist() == [4.0, 2.0, 5.0]
+    assert ratings.vocabulary.items[2] == "film 2"
+    path = written(tmp_path, ",1,2,3", *(f"{k},{k % 2 * 3},0,0" for k in range(12)))
+    with pytest.raises(DataError, match="most cells are 0; say --missing 0 if it stands for no rating"):
+        read_all("ratings", str(path), dialect=Dialect(wide=True))
+    assert reading_of(path, wide=True, missing=["0"])[:2] == (6, 6)
+    assert reading_of(path, wide=True, missing=["none"])[:2] == (36, 36)
+    with pytest.raises(DataError, match="line 4, column 'rating': 'bad' is not a number"):
+        read_all("ratings", str(written(tmp_path, ",1,2", "a,1,2", "b,3,4", "c,5,bad")), dialect=Dialect(wide=True))
+
+
+@pytest.mark.parametrize(
+    ("titles", "first"),
+    [
+        ([f"H{k:02}" for k in range(24)], 0),
+        ([f"h{k}" for k in range(1, 25)], 0),
+        ([f"{k:02}:00" for k in range(24)], 0),
+        ([f"{k // 2:02}:{k % 2 * 30:02}" for k in range(48)], 0),
+        ([f"{k}:00 - {k + 1}:00" for k in range(24)], 0),
+        ([f"{(k - 1) % 12 + 1} {'AM' if k < 12 else 'PM'}" for k in range(24)], 0),
+    ],
+)
+def test_columns_of_hours_are_one_series(titles: list[str], first: int, tmp_path: Path) -> None:
+    rows = [
+        f"{DAY + timedelta(days=k):%Y%m%d},a,{','.join(str(100 * k + j) for j, _ in enumerate(titles))}"
+        for k in range(9)
+    ]
+    path = hours(tmp_path, f"date,site,{','.join(titles)}", *rows)
+    series = read_all("traffic", str(path))
+    assert (str(series.units[0].start), series.vocabulary.variables) == ("2024-01-01T00:00", ("value",))
+    per_hour = len(titles) // 24
+    assert series.units[0].values[:25, 0].tolist() == [
+        (0.5 if per_hour > 1 else 0) + per_hour * k for k in range(24)
+    ] + [100.5 if per_hour > 1 else 100]
+    assert f"columns '{titles[0]}' to '{titles[-1]}' are times of a day" in " ".join(reading_of(path, "traffic")[2])
+
+
+def test_a_thousands_point_is_decided_by_the_file_or_asked_about(tmp_path: Path) -> None:
+    rows = [f"{one};{k + 1}.000;{k}" for k, one in enumerate(STAMPS[:24])]
+    path = hours(tmp_path, "timestamp;volume;price", *rows)
+    problem = "line 2, column 'volume': '1.000' has a decimal mark or a thousands separator .*; say --decimal comma or"
+    with pytest.raises(DataError, match=problem):
+        read_all("traffic", str(path))
+    assert read_all("traffic", str(path), dialect=Dialect(decimal="comma")).units[0].values[0, 0] == 1000
+    for price, value in (("1.234,5", 1000), ("0,5", 1000), ("2.5", 1), ("€ 12,50", 1000)):
+        path = hours(tmp_path, "timestamp;volume;price", *rows, f"2024-01-02;9;{price}")
+        [series] = read_all("traffic", str(path), dialect=Dialect(ignore=("price",))).units
+        assert series.values[0, 0] == value
+
+
+def test_mixed_units_are_converted_or_named(tmp_path: Path) -> None:
+    path = hours(
+        tmp_path, "timestamp,power", *(f"{one},{f'{k + 1} kW' if k % 3 else '500 W'}" for k, one in enumerate(STAMPS))
+    )
+    assert read_all("traffic", str(path)).units[0].values[:3, 0].tolist() == [500, 2000, 3000]
+    path = hours(
+        tmp_path, "timestamp,heat", *(f"{one},{f'{k} °C' if k % 9 else '68 °F'}" for k, one in enumerate(STAMPS))
+    )
+    done = command("check", path, "--task", "traffic")
+    assert "line 2, column 'heat': '68 °F' has the unit °F, while most have °C (23 of 200 cells)" in str(done.exception)
+    option = shlex.split(SOLVED.findall(str(done.exception))[0])
+    assert option == ["--missing", "68 °F"]
+    assert command("check", path, "--task", "traffic", *option).exception is None
+
+
+@pytest.mark.parametrize(
+    ("content", "form"),
+    [
+        (b"\xef\xbb\xbf<!DOCTYPE html><table><tr><td>user", "a page of HTML or XML"),
+        (b"<html>\n<table>", "a page of HTML or XML"),
+        (b"\x89HDF\r\n\x1a\n\0\0", "an HDF5 file"),
+        (b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1", "an old workbook"),
+        (b"SQLite format 3\0", "a database"),
+    ],
+)
+def test_what_is_no_table_is_named(content: bytes, form: str, tmp_path: Path) -> None:
+    (tmp_path / "a.csv").write_bytes(content)
+    with pytest.raises(DataError, match=f"a.csv: {form}, not text; save the table as CSV in UTF-8$"):
+        read_all("ratings", str(tmp_path / "a.csv"))
+    (tmp_path / "a.csv").write_bytes(b"<user>,<item>,<rating>\na,x,5\n")
+    with pytest.raises(DataError, match="'<user>' is near"):
+        read_all("ratings", str(tmp_path / "a.csv"))
+
+
+def test_numbered_columns_beside_clocks_are_variables_and_records_are_no_cells(tmp_path: Path) -> None:
+    titles = [str(k) for k in range(1, 25)]
+    path = hours(tmp_path, f"timestamp,{','.join(titles)}", *(f"{one},{','.join(titles)}" for one in STAMPS))
+    assert read_all("traffic", str(path)).vocabulary.variables == tuple(titles)
+    records = pyarrow.table({"user": ["a"], "x": [{"a": 1}], "y": [1]})
+    pyarrow.parquet.write_table(records, tmp_path / "a.parquet")
+    with pytest.raises(DataError, match="column 'x': a cell is of type struct"):
+        read_all("ratings", str(tmp_path / "a.parquet"), dialect=Dialect(wide=True))
+    path = hours(tmp_path, f"date,{','.join(f'H{k}' for k in range(24))}")
+    with pytest.raises(DataError, match="has a header but no rows"):
+        read_all("traffic", str(path))
+
+
+def test_columns_beside_hours_and_beyond_a_day_are_asked_about(tmp_path: Path) -> None:
+    rows = [f"{DAY + timedelta(days=k):%Y-%m-%d},{k},{','.join(map(str, range(25)))}" for k in range(12)]
+    path = hours(tmp_path, f"date,Total,{','.join(f'H{k}' for k in range(1, 26))}", *rows)
+    words: list[str] = []
+    for problem in ("more than 24 hours", "holds numbers beside columns of hours"):
+        done = command("check", path, "--task", "traffic", *words)
+        assert problem in str(done.exception)
+        words += shlex.split(SOLVED.findall(str(done.exception))[0])
+    assert words == ["--ignore", "H25", "--ignore", "Total"]
+    reading = json.loads(command("check", path, "--task", "traffic", *words, "--json").output)["reading"]
+    assert (reading["rows"], reading["records"]) == (288, 288)
+
+
+def test_a_column_of_ambiguous_numbers_is_never_left_out_in_silence(tmp_path: Path) -> None:
+    path = hours(tmp_path, "timestamp;flow;heat", *(f"{one};1.{100 + k};{k % 24}" for k, one in enumerate(STAMPS)))
+    with pytest.raises(DataError, match=r"column 'flow': '1.100' has a decimal mark or a thousands separator"):
+        read_all("traffic", str(path))
+    path = hours(tmp_path, "timestamp,flow,heat", *(f"{one},{k % 24},NA" for k, one in enumerate(STAMPS)))
+    assert read_all("traffic", str(path)).vocabulary.variables == ("flow",)
+    assert "column 'heat' holds no number and is not read" in reading_of(path, "traffic")[2]
+
+
+def test_ratings_of_netflix_have_their_item_above(tmp_path: Path) -> None:
+    path = written(tmp_path, "7:", "a,3,2005-09-06", "b,5,2005-09-07", "9:", "a,1,2005-09-08", name="combined.txt")
+    ratings = read_all("ratings", str(path))
+    assert [(unit.name, unit.ratings.tolist()) for unit in ratings.units] == [("a", [3, 1]), ("b", [5])]
+    assert ratings.vocabulary.items == ("7", "9")
+    path.write_text("7:\na,3,2005-09-06\nb,good,2005-09-07\n")
+    with pytest.raises(DataError, match="line 3, column 'rating': 'good' is not a number"):
+        read_all("ratings", str(path))
+
+
+@pytest.mark.parametrize(
+    ("above", "row", "remedy"),
+    [
+        (["# a log"], "a b c", "line 1: not item ids alone; say --skip-lines 1$"),
+        ([], "2024-01-01 10:00:00 10.0.0.1 /p/1", "line 1: not item ids alone; write a table with titles such as"),
+        ([], "3 -1 4 -1 -2", "line 1: not item ids alone; write a table with titles such as user,item,timestamp$"),
+    ],
+)
+def test_lines_of_logs_and_sequences_are_no_sessions(above: list[str], row: str, remedy: str, tmp_path: Path) -> None:
+    path = written(tmp_path, *above, *[row] * 9, name="a.txt")
+    with pytest.raises(DataError, match=remedy):
+        read_all("sessions", str(path))
+    if above:
+        assert read_all("sessions", str(path), dialect=Dialect(skip_lines=1)).vocabulary.items == ("a", "b", "c")
+
+
+@pytest.mark.parametrize(
+    ("task", "lines", "problem"),
+    [
+        (
+            "traffic",
+            [f"01/{k + 1:02}/2024 00:00,4,N,5" for k in range(20)],
+            "line 1 is a row of data; write a line of titles",
+        ),
+        ("traffic", ["week,sales", *(f"2023-W{k + 10},{k}" for k in range(20))], "say --column timestamp=week$"),
+        (
+            "traffic",
+            ["MESS_DATUM;x", *(f"20240101{k:02};{k}" for k in range(20))],
+            "say --column timestamp=MESS_DATUM$",
+        ),
+        ("ratings", ["3,99,-9.5,8.0,99", *["3,99,-9.5,8.0,99"] * 9], r"the titles are 3, 99, -9.5, 8.0, 99$"),
+    ],
+)
+def test_titles_that_are_missing_or_unusual(task: str, lines: list[str], problem: str, tmp_path: Path) -> None:
+    with pytest.raises(DataError, match=problem):
+        read_all(task, str(written(tmp_path, *lines)))

@@ -141,3 +141,24 @@ def test_a_joined_client_need_not_repeat_its_data(command: Command, task: str, i
         assert (found.data, found.dialect) == (expected.data, expected.dialect)
     other = DataRequest("other.csv")
     assert remembered(other, tmp_path / "run", task, tmp_path / "state") == other
+
+
+def test_another_table_with_the_chosen_columns_is_read_with_the_choice(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    first = DataRequest(str(tmp_path / "may.csv"), columns=["user=Kunde", "timestamp=Tag+Uhr"], where=["Art=Kauf"])
+    remember_source(Path(".fedloom/simulate/run"), first)
+    (tmp_path / "june.csv").write_text("Kunde;item;rating;Tag;Uhr;Art\na;x;1;2024-06-01;9:00;Kauf\n")
+    (tmp_path / "other.csv").write_text("Kunde;item;rating;Tag;Uhr\na;x;1;2024-06-01;9:00\n")
+    found = remembered(DataRequest(str(tmp_path / "june.csv")), tmp_path / "run", "ratings", tmp_path)
+    assert (found.data, found.dialect) == (str(tmp_path / "june.csv"), first.dialect)
+    options = "--column user=Kunde --column timestamp=Tag+Uhr --where Art=Kauf"
+    assert f"june.csv: read as the data of run run, with {options}\n" in capsys.readouterr().err
+    for given in (
+        DataRequest(str(tmp_path / "other.csv")),
+        DataRequest("missing.csv"),
+        DataRequest("demo:0-5"),
+        DataRequest(str(tmp_path / "june.csv"), columns=["user=Art"]),
+    ):
+        assert remembered(given, tmp_path / "run", "ratings", tmp_path) == given
+    assert not capsys.readouterr().err

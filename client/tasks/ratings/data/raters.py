@@ -27,6 +27,7 @@ SCHEMA = TableSchema(
     ),
     positions=POSITIONS,
     unit=USER,
+    wide=(ITEM, RATING),
 )
 """A row with a user and nothing else declares a person, who may have no rating."""
 

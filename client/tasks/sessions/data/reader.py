@@ -458,10 +458,18 @@ def _sessions(path: Path, dialect: Dialect) -> Log:
     is_table = len(names) > 1 and not names.isdisjoint({ITEM, ITEMS})
     if not is_table and cells.unit == "line" and suffix_of(path) not in TABLES:
         # one session a line, which belongs to no user
+        if odd := NO_SESSION.search(content.data):
+            line = content.data.count(b"\n", 0, odd.start()) + 1
+            remedy = f"say --skip-lines {line}" if odd[1] else "write a table with titles such as user,item,timestamp"
+            raise DataError(f"not item ids alone; {remedy}", path, line)
         sessions = [split_items(one_name(text)) for _, text in content.lines()]
         return log_of_sessions(sessions, TRAIN, _numbered(content, len(sessions), dialect.account))
     table = to_table(cells, SCHEMA, dialect)
     return log_of_rows(table) if ITEMS in table else log_of_clicks(table, GAP)
+
+
+NO_SESSION = re.compile(rb"(?m)^(?:([#%@]).*|.*\d\d:\d\d:\d\d.*|.* -2 *)$")
+"""Line of a comment, of a log, or of SPMF's sequences with their ends."""
 
 
 def summarize(options: SessionsOptions, visits: Visits) -> DataSummary:

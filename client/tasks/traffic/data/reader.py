@@ -3,10 +3,11 @@
 Published sets are recognized by their first line.
 """
 
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, replace
+import re
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any, ClassVar, Literal
+from typing import Any, Literal
 
 import numpy as np
 import pyarrow
@@ -16,10 +17,23 @@ from client.data.dataset import DataSummary
 from client.data.tables.account import RowAccount, with_account
 from client.data.tables.files import Content, find_tables, load, suffix_of
 from client.data.tables.reader import detect_cells, to_table
-from client.data.tables.schema import DEFAULT_DIALECT, Cells, Codes, Column, Dialect, TableSchema, escape, join_rows
-from client.data.tables.table import Table, to_codes, to_flags
+from client.data.tables.schema import (
+    CLOCK,
+    DEFAULT_DIALECT,
+    Cells,
+    Codes,
+    Column,
+    Dialect,
+    TableSchema,
+    escape,
+    join_rows,
+    match_titles,
+    quoted,
+)
+from client.data.tables.table import Table, Unpivoted, to_codes, to_flags, try_float
 from client.tasks.traffic.data.readings import (
     SEVERAL,
+    VALUE,
     Filled,
     Readings,
     Tidy,
@@ -35,7 +49,7 @@ from client.tasks.traffic.data.readings import (
     to_seconds,
     without_strays,
 )
-from client.tasks.traffic.data.series import SCHEMA, SUFFIXES, Sensors, Series, in_units, split_series
+from client.tasks.traffic.data.series import SCHEMA, SITE, SUFFIXES, TIME, Sensors, Series, in_units, split_series
 from common.arrays import Flags, Floats
 from common.errors import DataError
 from common.tasks.traffic.options import TrafficOptions
@@ -77,7 +91,7 @@ class FixedWidth(Cells):
     places: Sequence[int]
     widths: Sequence[int]
 
-    unit: ClassVar[Literal["line", "row"]] = "line"
+    unit: Literal["line", "row"] = field(default="line", kw_only=True)
 
     @classmethod
     def of(cls, content: Content) -> "FixedWidth":
@@ -440,7 +454,65 @@ def _file(path: Path, dialect: Dialect, variable: str) -> Readings:
     cells = detect_cells(content, SCHEMA, dialect)
     if published := read_original(cells, dialect.account):
         return published
+    if not dialect.wide and (minutes := _minutes_of(cells)):
+        cells, dialect = _by_hours(cells, minutes, variable or VALUE, dialect)
     return to_readings(to_table(cells, SCHEMA, dialect), wide=dialect.wide, variable=variable)
+
+
+HOUR_TITLE = re.compile(r"(?i)(?:h|hr|he|hour)?[ _.-]*(\d\d?)(?:[:.h]?(\d\d))?(?: ?([ap])m)?(?: *[-–] *\S+)?")
+"""Title of a column of the readings at a time of the day."""
+
+
+def _minutes_of(cells: Cells) -> dict[int, int]:
+    """Return the minute of each column of a time of the day, if such columns make a day; else nothing.
+
+    Raises:
+        DataError: Columns of hours exceed a day.
+    """
+    found = {k: match for k, title in cells.titled() if (match := HOUR_TITLE.fullmatch(title))}
+    minutes = {
+        k: 60 * (int(one[1]) % 12 + 12 * (one[3] in "pP") if one[3] else int(one[1])) + int(one[2] or 0)
+        for k, one in found.items()
+    }
+    day, first = DAY // 60, min(minutes.values(), default=0)
+    beyond = [cells.titles[k] for k, at in minutes.items() if at >= first + day and not cells.titles[k].isdecimal()]
+    if beyond and len(minutes) > 24:
+        raise cells.header_error(f"more than 24 hours; say {' '.join(f'--ignore {quoted(title)}' for title in beyond)}")
+    step = day // max(len(minutes), 1)
+    is_day = (
+        len(minutes) >= 24 and first in (0, step) and sorted(minutes.values()) == [*range(first, first + day, step)]
+    )
+    return {k: at - first for k, at in minutes.items()} if is_day else {}
+
+
+def _by_hours(cells: Cells, minutes: Mapping[int, int], variable: str, dialect: Dialect) -> tuple[Cells, Dialect]:
+    """Return cells with a row for each time of the day, in place of columns H00 to H23, and their dialect.
+
+    Times that have a clock already have such columns for something else; they are unchanged.
+
+    Raises:
+        DataError: There is no column of dates, or another one holds numbers, which are not by the hour.
+    """
+    places = match_titles(cells, SCHEMA, dialect)
+    dates = [k for name, k in places.items() if name.partition(CLOCK)[0] == TIME]
+    others = [k for k, _ in cells.titled() if k not in minutes and k not in dates]
+    first = [str([*column.slice(0, 1).to_pylist(), ""][0]) for column in cells.take([*dates[:1], *others])]
+    if ":" in first.pop(0):
+        return cells, dialect
+    of_day = [cells.titles[k] for k, cell in zip(others, first, strict=True) if try_float(cell) is not None]
+    if beside := [title for title in of_day if title != cells.titles[places.get(SITE, dates[0])]]:
+        remedy = " ".join(f"--ignore {quoted(title)}" for title in beside)
+        remedy += "" if SITE in places else f", or --column site={quoted(beside[0])} if it names sensors"
+        raise cells.header_error(f"holds numbers beside columns of hours; say {remedy}", escape(beside[0]))
+    clocks = {k: f"{at // 60:02}:{at % 60:02}" for k, at in minutes.items()}
+    long = Unpivoted.of(cells, [*dates, *others], clocks, ["", variable], dialect)
+    *cells_of_day, clock, values = long.columns
+    date = pc.binary_join_element_wise(*cells_of_day[: len(dates)], "-") if dates[1:] else cells_of_day[0]
+    titles = [SITE if k == places.get(SITE) else cells.titles[k] for k in others]
+    ends = [cells.titles[k] for k in (min(minutes), max(minutes))]
+    dialect.notes.append(f"columns '{ends[0]}' to '{ends[1]}' are times of a day, read from {min(clocks.values())} on")
+    columns = [pc.binary_join_element_wise(date, clock, " "), *cells_of_day[len(dates) :], values]
+    return replace(long, titles=[TIME, *titles, variable], columns=columns), replace(dialect, columns={})
 
 
 MOST_REMARKS = 10

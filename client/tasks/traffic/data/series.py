@@ -38,6 +38,7 @@ SCHEMA = TableSchema(
     rest="numbers",
     clock="wall",
     unit=SITE,
+    wide=(SITE, "value"),
 )
 
 
