@@ -115,6 +115,7 @@ class Configuration:
         scripts: Name -> script.
         scenes: Id or name in an entity id -> scene.
         classes: Entity id -> device class that its owner set.
+        groups: Entity id of a group -> its members, which may be groups.
     """
 
     files: Files
@@ -122,6 +123,14 @@ class Configuration:
     scripts: dict[str, Any] = field(default_factory=dict)
     scenes: dict[str, Block] = field(default_factory=dict)
     classes: dict[str, str] = field(default_factory=dict)
+    groups: dict[str, list[str]] = field(default_factory=dict)
+
+    def members(self, entity: str) -> list[str]:
+        """Return the entities of a group and of its groups; an entity of another kind alone."""
+        found = [entity]
+        for name in found:  # grows on the way
+            found += [member for member in self.groups.get(name, ()) if member not in found]
+        return [name for name in found if name not in self.groups]
 
     def by_blueprint(self, block: Block, kind: str) -> Block | None:
         """Return an automation or script with its blueprint filled in; None without the file.
@@ -230,7 +239,7 @@ def _packages(main: Block, files: Files) -> list[Block]:
 
 def _add(found: Configuration, domain: str, value: Any, file: str) -> None:
     """Add what a section of a configuration holds for automations."""
-    if domain not in ("automation", "script", "scene", "homeassistant", *MADE):
+    if domain not in ("automation", "script", "scene", "group", "homeassistant", *MADE):
         return
     value = found.files.resolve(value)
     if domain == "automation":
@@ -247,6 +256,11 @@ def _add(found: Configuration, domain: str, value: Any, file: str) -> None:
                 )
     elif domain in MADE:
         found.classes.update(classes for classes in _made_classes(value) if classes[0] not in found.classes)
+    elif domain == "group":
+        for name, about in value.items() if isinstance(value, Block) else ():
+            members = about.get("entities") if isinstance(about, Block) else about
+            texts = members if isinstance(members, list) else str(members).split(",")
+            found.groups[f"group.{name}"] = [text.strip().casefold() for text in texts if isinstance(text, str)]
     elif domain == "script":
         found.scripts.update(value if isinstance(value, Block) else {})
     elif isinstance(value, Block) and isinstance(value.get("customize"), Block):

@@ -10,6 +10,7 @@ from client.tasks.rules.data.home_assistant.conditions import (
     Course,
     Split,
     circumstances,
+    literals,
     render,
     split,
     unique,
@@ -101,6 +102,7 @@ class Walk:
         self._done: dict[tuple[Event, str], list[str]] = {}
         self._left = MOST_STEPS
         self._scripts: list[str] = []
+        self._is_failed = False  # an error stops the automation, too
 
     def run(self, value: Any, courses: list[Course], view: View) -> Split:
         """Return the courses that come to the end of a sequence, and those that a condition ended."""
@@ -196,6 +198,7 @@ class Walk:
         return [replace(course, late=True) for course in courses]
 
     def _stop(self, step: Block, courses: list[Course], view: View) -> list[Course]:
+        self._is_failed |= str(step.get("error")).casefold() == "true"
         return []
 
     def _sequence(self, step: Block, courses: list[Course], view: View) -> list[Course]:
@@ -256,20 +259,23 @@ class Walk:
         given = {key: render(value, course, view) for key, value in data.items()} if isinstance(data, Block) else {}
         values = {key: data[key] if isinstance(data[key], list) else each[0][1] for key, each in given.items()}
         self._scripts.append(name)
+        self._is_failed = False
         scope = {**_part_of(script, "variables"), **values}
         after = self._inner(script.get("sequence", []), [course], replace(view, scope=scope))
         self._scripts.pop()
-        return after or [course]
+        self._is_failed &= str(step.get("continue_on_error")).casefold() != "true"
+        return after or ([] if self._is_failed else [course])
 
     def _set_states(self, entities: Any, step: Block, course: Course, view: View) -> None:
         """Add the rules of a scene, which brings entities to states."""
         if not isinstance(entities, Block):
             view.tally.add(reasons.SCENE, step)
             return
-        for entity, given in entities.items():
+        each = ((member, given) for name, given in entities.items() for member in view.home.members(str(name)))
+        for entity, given in each:
             state = str(given.get("state") if isinstance(given, Block) else given)
-            if service := set_service(str(entity), state):
-                self._add(str(entity), service, {"hvac_mode": state}, step, course, view)
+            if service := set_service(entity, state):
+                self._add(entity, service, {"hvac_mode": state}, step, course, view)
             else:
                 view.tally.add(reasons.STATE, step)
 
@@ -326,12 +332,14 @@ def _targets(domain: str, verb: str, step: Block, course: Course, view: View) ->
             continue
         for one, name in _names(holder.get("entity_id"), course, view):
             if name in ("all", "none"):
-                every = (e.name for e in view.registry.entities.values() if e.enabled and domain_of(e.name) == domain)
+                every = [e.name for e in view.registry.entities.values() if e.enabled and domain_of(e.name) == domain]
                 yield from ((one, entity) for entity in every if name == "all")
+                if not every:
+                    view.tally.add(view.registry.lacking, step)
             elif entity := entity_of(name, view, step):
-                if domain_fits(domain, entity):
-                    yield one, entity
-                else:
+                members = [member for member in view.home.members(entity) if domain_fits(domain, member)]
+                yield from ((one, member) for member in members)
+                if not members:
                     view.tally.add(reasons.SERVICE, step)
         for key in TARGETS:
             for one, name in _names(holder.get(key), course, view):
@@ -343,10 +351,12 @@ def _targets(domain: str, verb: str, step: Block, course: Course, view: View) ->
 
 
 def variable_list(value: Any, view: View) -> Any:
-    """Return the list that a template names by its variable; any other value as it is."""
+    """Return the list that a template names by its variable or writes out; any other value as it is."""
     form = EXPRESSION.fullmatch(value.strip()) if isinstance(value, str) else None
-    variable = view.scope.get(form[1].strip()) if form else None
-    return variable if isinstance(variable, list) else value
+    found = view.scope.get(form[1].strip(), value) if form else value
+    inner = EXPRESSION.fullmatch(found.strip()) if isinstance(found, str) else None
+    found = literals(inner[1]) if inner and inner[1].startswith("[") else found
+    return found if isinstance(found, list) else value
 
 
 def _names(value: Any, course: Course, view: View) -> Iterator[tuple[Course, Any]]:

@@ -155,6 +155,7 @@ PRODUCT = "automation with too many combinations"
 ONLY_NOTIFIES = "automation that only notifies"
 NO_EVENT = "automation without a device that triggers it"
 NO_CALL = "automation without a device that it acts on"
+TWICE = "automation with the id of an earlier one"
 REVERSAL = "step that a delay takes back"
 CONDITION = "condition on more than the trigger"
 
@@ -176,6 +177,7 @@ PLURALS = {
     ONLY_NOTIFIES: "automations that only notify",
     NO_EVENT: "automations without a device that triggers them",
     NO_CALL: "automations without a device that they act on",
+    TWICE: "automations with the ids of earlier ones",
     REVERSAL: "steps that a delay takes back",
     CONDITION: "conditions on more than the trigger",
 }
