@@ -30,6 +30,7 @@ class TensorBoard:
         from tensorboardX import SummaryWriter
 
         self._writer = SummaryWriter(str(Path(target) / run.run), purge_step=0)
+        self._add_text("options", run.options)
 
     def round(self, number: int, time: float, values: Mapping[str, float]) -> None:
         """Write the numbers of a round as scalars."""
@@ -38,8 +39,12 @@ class TensorBoard:
         self._writer.flush()
 
     def finish(self, status: str, values: Mapping[str, float], files: Sequence[Path]) -> None:
-        """Close the files."""
+        """Write the final numbers, and close the files."""
+        self._add_text("result", {"status": status, **values})
         self._writer.close()
+
+    def _add_text(self, name: str, values: Mapping[str, object]) -> None:
+        self._writer.add_text(name, "\n".join(f"    {key} = {value}" for key, value in values.items()))
 
 
 class Gauges:
