@@ -18,11 +18,10 @@ def main() -> None:
     try:
         app(prog_name="fedloom")
     except Exception as error:
-        from deploy.cli.output import find_exit_code, print_error
+        from deploy.cli.output import describe_error, find_exit_code, print_error
 
         code = find_exit_code(error)
         if code is None:
             raise
-        file_prefix = f"{error.filename}: " if isinstance(error, OSError) and error.filename else ""
-        print_error(f"{file_prefix}{error.strerror}" if isinstance(error, OSError) and error.strerror else str(error))
+        print_error(describe_error(error))
         sys.exit(code)

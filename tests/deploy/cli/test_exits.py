@@ -73,7 +73,13 @@ def stored_result(root: Path, error: str) -> Result:
     ("raised", "code", "shown"),
     [
         (QuorumError("too few"), 5, "fedloom: too few\n"),
-        (PermissionError(13, "Permission denied", "runs"), 1, "fedloom: runs: Permission denied\n"),
+        (
+            PermissionError(13, "Permission denied", "runs"),
+            1,
+            "fedloom: runs: Permission denied; run it as the owner, or in a folder in which you may write\n",
+        ),
+        (OSError(28, "No space left"), 1, "fedloom: No space left; make room, or run it in a folder of another disk\n"),
+        (OSError(21, "Is a directory", "runs"), 1, "fedloom: runs: Is a directory\n"),
         (OSError("odd"), 1, "fedloom: odd\n"),
         (KeyboardInterrupt(), 130, ""),
     ],
