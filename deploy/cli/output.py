@@ -107,19 +107,18 @@ def list_errors(root: type[FedloomError] = FedloomError) -> list[type[FedloomErr
 
 
 REMEDIES = {
-    **dict.fromkeys((errno.EACCES, errno.EPERM), "run it as the owner, or in a folder in which you may write"),
-    **dict.fromkeys((errno.ENOSPC, errno.EDQUOT), "make room, or run it in a folder of another disk"),
+    errno.EACCES: "run it as the owner, or in a folder in which you may write",
+    errno.ENOSPC: "make room, or run it in a folder of another disk",
     errno.EROFS: "run it in a folder that can be written",
 }
-"""Number of an error of the system with a file -> what to do."""
 
 
 def describe_error(error: Exception) -> str:
     """Return the line of an expected error; one of the system names its file and what to do."""
     if not isinstance(error, OSError) or not error.strerror:
         return str(error)
-    where, remedy = f"{error.filename}: " if error.filename else "", REMEDIES.get(error.errno or 0, "")
-    return f"{where}{error.strerror}{'; ' if remedy else ''}{remedy}"
+    texts = (f"{error.filename}: " if error.filename else "") + error.strerror, REMEDIES.get(error.errno or 0)
+    return "; ".join(text for text in texts if text)
 
 
 def find_exit_code(error: BaseException) -> int | None:

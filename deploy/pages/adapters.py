@@ -23,6 +23,10 @@ MOST_RUNS = 20
 """Runs in the text of a folder."""
 
 
+def _lines(values: Mapping[str, object]) -> str:
+    return "\n".join(f"    {key} = {value}" for key, value in values.items())  # of code in Markdown
+
+
 class TensorBoard:
     """Event files in a folder of the run below `target`, in place of those of an earlier export."""
 
@@ -30,7 +34,7 @@ class TensorBoard:
         from tensorboardX import SummaryWriter
 
         self._writer = SummaryWriter(str(Path(target) / run.run), purge_step=0)
-        self._add_text("options", run.options)
+        self._writer.add_text("options", _lines(run.options))
 
     def round(self, number: int, time: float, values: Mapping[str, float]) -> None:
         """Write the numbers of a round as scalars."""
@@ -40,11 +44,8 @@ class TensorBoard:
 
     def finish(self, status: str, values: Mapping[str, float], files: Sequence[Path]) -> None:
         """Write the final numbers, and close the files."""
-        self._add_text("result", {"status": status, **values})
+        self._writer.add_text("result", _lines({"status": status, **values}))
         self._writer.close()
-
-    def _add_text(self, name: str, values: Mapping[str, object]) -> None:
-        self._writer.add_text(name, "\n".join(f"    {key} = {value}" for key, value in values.items()))
 
 
 class Gauges:

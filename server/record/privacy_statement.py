@@ -36,9 +36,6 @@ MASKED = replace(
 )
 """Statement of a run of secure sums without differential privacy, apart from its guarantee."""
 
-OF_TRAINING = {"model updates", "training losses", "sums of model updates"}
-"""Uncovered channels that a run of closed forms lacks; its statistics are a channel of their own."""
-
 CHOICE = "choice: these metrics choose the round whose model is delivered (federation.deliver=best)"
 
 IN_A_RUN = (
@@ -111,8 +108,9 @@ def _of_values(config: RunConfig, spent: Mapping[str, float], sharing: int) -> P
         way = "in sums that the server learns" if is_summed else "which it sends in plaintext"
         plaintext += [NAMES.format(least=config.federation.min_holders, way=way)] * (config.catalogue == FEDERATED)
         plaintext += ["number of clients in each cluster"] if is_summed and config.capabilities.clusters else []
-        lacking = OF_TRAINING if all(phase.capabilities.closed_form for phase in config.phases) else ()
-        return replace(bare, uncovered=[*plaintext, *(each for each in bare.uncovered if each not in lacking)])
+        trains = not all(phase.capabilities.closed_form for phase in config.phases)  # statistics are named before
+        sent = [each for each in bare.uncovered if trains or not each.endswith(("model updates", "training losses"))]
+        return replace(bare, uncovered=[*plaintext, *sent])
     account = build_account(options)
     most = max(spent.values(), default=0.0) + config.side_cost
     metrics = [f"metrics: {sharing} clients send theirs in plaintext, as their policies allow"] if sharing else []

@@ -384,20 +384,13 @@ def _without(name: str, view: View) -> View:
 
 def text_of(name: str, course: Course) -> str | None:
     """Return the text of a variable of the event; None if it is open."""
-    match name:
-        case "trigger.id":
-            return course.trigger.id
-        case "trigger.idx":
-            return course.trigger.index
-        case "trigger.platform":
-            return course.trigger.platform
-        case "trigger.event":
-            return course.trigger.about
-        case "trigger.entity_id" | "trigger.to_state.entity_id":
-            return course.trigger.part.entity
-        case "wait.trigger.id":
-            return course.start.id if course.waited else None
-    return None
+    trigger = course.trigger
+    texts = {
+        **{"trigger.id": trigger.id, "trigger.idx": trigger.index, "trigger.platform": trigger.platform},
+        **dict.fromkeys(("trigger.entity_id", "trigger.to_state.entity_id"), trigger.part.entity),
+        **{"trigger.event": trigger.about, "wait.trigger.id": course.start.id if course.waited else None},
+    }
+    return texts.get(name)
 
 
 LONGEST = 2000

@@ -146,10 +146,9 @@ class Configuration:
         head = found.get("blueprint")
         values = _defaults(head.get("input")) if isinstance(head, Block) else {}
         values |= inputs if isinstance(inputs, Block) else {}
-        body = _with_inputs({k: v for k, v in found.items() if k != "blueprint"}, values, [MOST_NODES])
-        made = Block({**body, **{key: value for key, value in block.items() if key != "use_blueprint"}})
-        made.file, made.line = block.file, block.line
-        return made
+        body = found.with_values({key: value for key, value in found.items() if key != "blueprint"})
+        body = _with_inputs(body, values, [MOST_NODES])
+        return block.with_values({**body, **{key: value for key, value in block.items() if key != "use_blueprint"}})
 
     def _blueprint(self, name: str, kind: str) -> Block | None:
         path = self.files.inside(self.files.folder / "blueprints" / kind / name)
@@ -179,12 +178,9 @@ def _with_inputs(value: Any, inputs: Mapping[Any, Any], left: list[int]) -> Any:
         return _with_inputs(inputs[value.name], {}, left)
     if isinstance(value, list):
         return [_with_inputs(item, inputs, left) for item in value]
-    if not isinstance(value, dict):
+    if not isinstance(value, Block):
         return value
-    made = Block({key: _with_inputs(item, inputs, left) for key, item in value.items()})
-    if isinstance(value, Block):
-        made.file, made.line = value.file, value.line
-    return made
+    return value.with_values({key: _with_inputs(item, inputs, left) for key, item in value.items()})
 
 
 def automation_files(folder: Path) -> list[Path]:

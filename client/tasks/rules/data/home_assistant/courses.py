@@ -102,7 +102,6 @@ class Walk:
         self._done: dict[tuple[Event, str], list[str]] = {}
         self._left = MOST_STEPS
         self._scripts: list[str] = []
-        self._is_failed = False  # an error stops the automation, too
 
     def run(self, value: Any, courses: list[Course], view: View) -> Split:
         """Return the courses that come to the end of a sequence, and those that a condition ended."""
@@ -194,16 +193,6 @@ class Walk:
         self._spend(len(triggers) * len(found))
         return unique([*(Course(event, trigger, waited=True) for trigger in triggers for event in found), *late])
 
-    def _delay(self, step: Block, courses: list[Course], view: View) -> list[Course]:
-        return [replace(course, late=True) for course in courses]
-
-    def _stop(self, step: Block, courses: list[Course], view: View) -> list[Course]:
-        self._is_failed |= str(step.get("error")).casefold() == "true"
-        return []
-
-    def _sequence(self, step: Block, courses: list[Course], view: View) -> list[Course]:
-        return self._inner(step["sequence"], courses, view)
-
     _INNER: ClassVar[dict[str, Callable[["Walk", Block, list[Course], View], list[Course]]]] = {
         "choose": _choose,
         "if": _if,
@@ -211,9 +200,9 @@ class Walk:
         "parallel": _parallel,
         "wait_for_trigger": _wait,
         "wait_template": _wait,
-        "delay": _delay,
-        "stop": _stop,
-        "sequence": _sequence,
+        "delay": lambda _, step, courses, view: [replace(course, late=True) for course in courses],
+        "stop": lambda *_: [],
+        "sequence": lambda walk, step, courses, view: walk._inner(step["sequence"], courses, view),
     }
 
     def _call(self, step: Block, course: Course, view: View) -> list[Course]:
@@ -259,12 +248,10 @@ class Walk:
         given = {key: render(value, course, view) for key, value in data.items()} if isinstance(data, Block) else {}
         values = {key: data[key] if isinstance(data[key], list) else each[0][1] for key, each in given.items()}
         self._scripts.append(name)
-        self._is_failed = False
         scope = {**_part_of(script, "variables"), **values}
         after = self._inner(script.get("sequence", []), [course], replace(view, scope=scope))
         self._scripts.pop()
-        self._is_failed &= str(step.get("continue_on_error")).casefold() != "true"
-        return after or ([] if self._is_failed else [course])
+        return after or [course]
 
     def _set_states(self, entities: Any, step: Block, course: Course, view: View) -> None:
         """Add the rules of a scene, which brings entities to states."""

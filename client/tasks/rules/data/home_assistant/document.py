@@ -1,6 +1,6 @@
 """YAML of Home Assistant as plain data, with the unread items counted by reason."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -20,6 +20,12 @@ class Block(dict[Any, Any]):
 
     file: str = ""
     line: int = 0
+
+    def with_values(self, values: Mapping[Any, Any]) -> "Block":
+        """Return a block at the same line with other values."""
+        made = Block(values)
+        made.file, made.line = self.file, self.line
+        return made
 
 
 @dataclass(frozen=True)

@@ -199,7 +199,8 @@ def _events(platform: Any, block: Block, view: View) -> Iterator[Event]:
             yield from _zones(block, view)
         case "event" if block.get("event_type") in (states := table()["events"]):
             about = block.get("event_data")
-            yield from _states(Block(about if isinstance(about, Block) else {}, to=states[block["event_type"]]), view)
+            data = about if isinstance(about, Block) else {}
+            yield from _states(block.with_values({**data, "to": states[block["event_type"]]}), view)
         case "template":
             yield from template_events(block.get("value_template"), view, block)
         case _:
@@ -299,17 +300,10 @@ def _device(block: Block, view: View) -> Iterator[Event]:
         yield from _numbers(block, view)
     elif kind in ("enters", "leaves"):
         yield from _zones(block, view)
-    elif kind == "hvac_mode_changed":
-        yield from _states(block, view)
     elif domain == "sensor" or triggered_state(domain, kind) == "":
         yield from (Event(Part(entity, found, CHANGES)) for entity, found in _kinds(block, view))
     else:
-        for entity, found in _kinds(block, view):
-            event = state_event(entity, found, triggered_state(domain, kind))
-            if event:
-                yield event
-            else:
-                view.tally.add(reasons.STATE, block)
+        yield from _states(block.with_values({"to": triggered_state(domain, kind), **block}), view)
 
 
 def _button(block: Block, kind: str, view: View) -> Iterator[Event]:

@@ -72,14 +72,3 @@ def test_an_id_that_another_automation_has_is_skipped_and_named(tmp_path: Path) 
     assert pairs(homes) == BOTH
     said = "1 not: 1 automation with the id of an earlier one (automations.yaml, line 5, 'A')"
     assert homes.notes == (f"read 2 of 3 automations; {said}",)
-
-
-@pytest.mark.parametrize(
-    ("more", "expected"), [("", set()), (", continue_on_error: true", {"motion → turn on light.hall"})]
-)
-def test_an_error_of_a_script_stops_its_caller_unless_it_may_go_on(
-    more: str, expected: set[str], tmp_path: Path
-) -> None:
-    scripts = {"scripts.yaml": "bad: {sequence: [{stop: no, error: true}]}\n"}
-    found = pairs(home(tmp_path, automation(f"[{FAN}, {{action: script.bad{more}}}, {ON}]", f"[{MOTION}]"), scripts))
-    assert found == expected | {"motion → turn on fan.hall"}
