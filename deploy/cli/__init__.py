@@ -3,7 +3,6 @@
 import atexit
 import gc
 import os
-import signal
 import sys
 
 
@@ -19,12 +18,11 @@ def main() -> None:
         os.environ.setdefault("GRPC_VERBOSITY", "ERROR")  # gRPC reads it at its import, also in a fork server
         app(prog_name="fedloom")
     except KeyboardInterrupt:
-        sys.exit(128 + signal.SIGINT)
+        sys.exit(130)  # as a shell says after SIGINT
     except Exception as error:
         from deploy.cli.output import describe_error, find_exit_code, print_error
 
-        code = find_exit_code(error)
-        if code is None:
+        if (code := find_exit_code(error)) is None:
             raise
         print_error(describe_error(error))
         sys.exit(code)

@@ -5,6 +5,7 @@ machine, is switched off.
 """
 
 import functools
+import json
 import os
 import re
 from collections.abc import Mapping, Sequence
@@ -23,10 +24,6 @@ MOST_RUNS = 20
 """Runs in the text of a folder."""
 
 
-def _lines(values: Mapping[str, object]) -> str:
-    return "\n".join(f"    {key} = {value}" for key, value in values.items())  # of code in Markdown
-
-
 class TensorBoard:
     """Event files in a folder of the run below `target`, in place of those of an earlier export."""
 
@@ -34,7 +31,7 @@ class TensorBoard:
         from tensorboardX import SummaryWriter
 
         self._writer = SummaryWriter(str(Path(target) / run.run), purge_step=0)
-        self._writer.add_text("options", _lines(run.options))
+        self._writer.add_text("options", json.dumps(dict(run.options), indent=4))
 
     def round(self, number: int, time: float, values: Mapping[str, float]) -> None:
         """Write the numbers of a round as scalars."""
@@ -44,7 +41,7 @@ class TensorBoard:
 
     def finish(self, status: str, values: Mapping[str, float], files: Sequence[Path]) -> None:
         """Write the final numbers, and close the files."""
-        self._writer.add_text("result", _lines({"status": status, **values}))
+        self._writer.add_text("result", json.dumps({"status": status, **values}, indent=4))
         self._writer.close()
 
 

@@ -126,7 +126,7 @@ def split(value: Any, courses: list[Course], view: View) -> Split:
     if isinstance(value, Block):
         if not is_enabled(value, view):
             return courses, []
-        for key, way in (("and", _all), ("or", _any), ("not", _none)):
+        for key, way in (("and", _all), ("or", _any), ("not", lambda *among: _any(*among)[::-1])):
             if key in value or value.get("condition") == key:
                 inner = value.get(key, value.get("conditions", []))
                 return way(inner if isinstance(inner, list) else [inner], courses, view)
@@ -153,11 +153,6 @@ def _any(items: list[Any], courses: list[Course], view: View) -> Split:
         more, courses = split(item, courses, view)
         held += more
     return unique(held), courses
-
-
-def _none(items: list[Any], courses: list[Course], view: View) -> Split:
-    held, failed = _any(items, courses, view)
-    return failed, held
 
 
 def _test(value: Any, view: View) -> Callable[[Course], Split] | None:
@@ -384,13 +379,12 @@ def _without(name: str, view: View) -> View:
 
 def text_of(name: str, course: Course) -> str | None:
     """Return the text of a variable of the event; None if it is open."""
-    trigger = course.trigger
-    texts = {
+    trigger, waited = course.trigger, course.start.id if course.waited else None
+    return {
         **{"trigger.id": trigger.id, "trigger.idx": trigger.index, "trigger.platform": trigger.platform},
         **dict.fromkeys(("trigger.entity_id", "trigger.to_state.entity_id"), trigger.part.entity),
-        **{"trigger.event": trigger.about, "wait.trigger.id": course.start.id if course.waited else None},
-    }
-    return texts.get(name)
+        **{"trigger.event": trigger.about, "wait.trigger.id": waited},
+    }.get(name)
 
 
 LONGEST = 2000
@@ -435,13 +429,8 @@ def render(text: Any, course: Course, view: View) -> list[tuple[Course, str | No
 
 def _either(condition: str, first: str, second: str, course: Course, view: View) -> list[tuple[Course, str | None]]:
     held, failed = _decide(condition, course, view)
-    found = [
-        pair
-        for text, courses in ((first, held), (second, failed))
-        for one in courses
-        for pair in render(text, one, view)
-    ]
-    return found or [(course, None)]
+    each = [*((first, one) for one in held), *((second, one) for one in failed)]
+    return [pair for text, one in each for pair in render(text, one, view)] or [(course, None)]
 
 
 def _value(expression: str, course: Course, view: View) -> list[tuple[Course, str | None]]:

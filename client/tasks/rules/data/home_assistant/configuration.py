@@ -255,8 +255,8 @@ def _add(found: Configuration, domain: str, value: Any, file: str) -> None:
     elif domain == "group":
         for name, about in value.items() if isinstance(value, Block) else ():
             members = about.get("entities") if isinstance(about, Block) else about
-            texts = members if isinstance(members, list) else str(members).split(",")
-            found.groups[f"group.{name}"] = [text.strip().casefold() for text in texts if isinstance(text, str)]
+            members = members if isinstance(members, list) else str(members).split(",")
+            found.groups[f"group.{name}"] = [str(member).strip().casefold() for member in members]
     elif domain == "script":
         found.scripts.update(value if isinstance(value, Block) else {})
     elif isinstance(value, Block) and isinstance(value.get("customize"), Block):

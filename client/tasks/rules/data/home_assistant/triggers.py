@@ -197,10 +197,9 @@ def _events(platform: Any, block: Block, view: View) -> Iterator[Event]:
             yield Event(Part(CLOCK, "Clock", AT_TIME if platform == "time" else TICKS))
         case "zone":
             yield from _zones(block, view)
-        case "event" if block.get("event_type") in (states := table()["events"]):
-            about = block.get("event_data")
-            data = about if isinstance(about, Block) else {}
-            yield from _states(block.with_values({**data, "to": states[block["event_type"]]}), view)
+        case "event" if block.get("event_type") in table()["events"] and isinstance(block.get("event_data"), Block):
+            state = table()["events"][block["event_type"]]
+            yield from _states(block.with_values({**block["event_data"], "to": state}), view)
         case "template":
             yield from template_events(block.get("value_template"), view, block)
         case _:
@@ -284,9 +283,7 @@ def _zones(block: Block, view: View) -> Iterator[Event]:
     for name in as_list(block.get("zone")):
         zone = entity_of(name, view, block)
         if zone == HOME:
-            for entity, kind in _kinds(block, view):
-                event = state_event(entity, kind, "not_home" if left else "home")
-                yield from [event] if event else []
+            yield from _states(block.with_values({**block, "to": "not_home" if left else "home"}), view)
         elif zone:
             yield Event(Part(zone, "Zone", LEFT if left else ENTERED))
 
