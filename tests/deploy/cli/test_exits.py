@@ -97,6 +97,16 @@ def test_an_expected_error_is_one_line(
     assert (ended.value.code, capsys.readouterr().err) == (code, shown)
 
 
+def test_ctrl_c_outside_of_a_command_ends_without_a_traceback(monkeypatch: pytest.MonkeyPatch) -> None:
+    def interrupt(**_: object) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("deploy.cli.app.app", interrupt)
+    with pytest.raises(SystemExit) as ended:
+        main()
+    assert ended.value.code == 130
+
+
 def test_an_unexpected_error_keeps_its_traceback(monkeypatch: pytest.MonkeyPatch) -> None:
     def fail() -> None:
         raise ValueError("a fault of ours")
