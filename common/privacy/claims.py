@@ -198,7 +198,7 @@ FIRST_CONTACT = (
 
 MASKS_ALONE = (
     "masked sums of at least {min_sum} clients, no noise: single updates are hidden from all helpers but one, and from a server"
-    " that holds the keys of fewer than {others} members; what sums reveal is not bounded"
+    " that holds {keys}; what sums reveal is not bounded"
 )
 """Guarantee of secure sums without noise."""
 
@@ -222,4 +222,5 @@ def describe_sums(
     is_exact = options.unit == "none"
     text = MASKS_ALONE + (PER_CLUSTER if has_clusters else "") if is_exact else SUM_GUARANTEE
     added = FIRST_CONTACT.format(names=", ".join(first_contact)) if first_contact else ""
-    return text.format(min_sum=min_sum, others=min_sum - 1, pinned=", ".join(pinned), **options.model_dump()) + added
+    keys = f"the keys of fewer than {min_sum - 1} members" if min_sum > 2 else "no member's key"
+    return text.format(min_sum=min_sum, keys=keys, pinned=", ".join(pinned), **options.model_dump()) + added

@@ -8,21 +8,21 @@ import sys
 
 def main() -> None:
     """Run the command line; an expected error becomes one line and the exit code of its class."""
-    from common.files import close_to_others
-    from deploy.cli.app import app
+    try:  # around the imports too, which take a while
+        from common.files import close_to_others
+        from deploy.cli.app import app
 
-    close_to_others()
-    atexit.register(gc.freeze)  # Python would search all objects of torch once more before it ends
-    os.environ.setdefault("OMP_NUM_THREADS", "1")  # BLAS reads it at its import; the matrices are small
-    os.environ.setdefault("GRPC_VERBOSITY", "ERROR")  # gRPC reads it at its import, also in a fork server
-    try:
+        close_to_others()
+        atexit.register(gc.freeze)  # Python would search all objects of torch once more before it ends
+        os.environ.setdefault("OMP_NUM_THREADS", "1")  # BLAS reads it at its import; the matrices are small
+        os.environ.setdefault("GRPC_VERBOSITY", "ERROR")  # gRPC reads it at its import, also in a fork server
         app(prog_name="fedloom")
+    except KeyboardInterrupt:
+        sys.exit(130)  # as a shell says after SIGINT
     except Exception as error:
-        from deploy.cli.output import find_exit_code, print_error
+        from deploy.cli.output import describe_error, find_exit_code, print_error
 
-        code = find_exit_code(error)
-        if code is None:
+        if (code := find_exit_code(error)) is None:
             raise
-        file_prefix = f"{error.filename}: " if isinstance(error, OSError) and error.filename else ""
-        print_error(f"{file_prefix}{error.strerror}" if isinstance(error, OSError) and error.strerror else str(error))
+        print_error(describe_error(error))
         sys.exit(code)

@@ -1,5 +1,6 @@
 """Output of commands: results, listings, messages, and exit codes by class of error."""
 
+import errno
 import json
 import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -117,6 +118,21 @@ def find_error_class(name: str) -> type[FedloomError]:
 def list_errors(root: type[FedloomError] = FedloomError) -> list[type[FedloomError]]:
     """Return the classes of the tree of errors, its root included."""
     return [root, *(kind for child in root.__subclasses__() for kind in list_errors(child))]
+
+
+REMEDIES = {
+    errno.EACCES: "run it as the owner, or in a folder in which you may write",
+    errno.ENOSPC: "make room, or run it in a folder of another disk",
+    errno.EROFS: "run it in a folder that can be written",
+}
+
+
+def describe_error(error: Exception) -> str:
+    """Return the line of an expected error; one of the system names its file and what to do."""
+    if not isinstance(error, OSError) or not error.strerror:
+        return str(error)
+    texts = (f"{error.filename}: " if error.filename else "") + error.strerror, REMEDIES.get(error.errno or 0)
+    return "; ".join(text for text in texts if text)
 
 
 def find_exit_code(error: BaseException) -> int | None:

@@ -5,6 +5,7 @@ machine, is switched off.
 """
 
 import functools
+import json
 import os
 import re
 from collections.abc import Mapping, Sequence
@@ -30,6 +31,7 @@ class TensorBoard:
         from tensorboardX import SummaryWriter
 
         self._writer = SummaryWriter(str(Path(target) / run.run), purge_step=0)
+        self._writer.add_text("options", json.dumps(dict(run.options), indent=4))
 
     def round(self, number: int, time: float, values: Mapping[str, float]) -> None:
         """Write the numbers of a round as scalars."""
@@ -38,7 +40,8 @@ class TensorBoard:
         self._writer.flush()
 
     def finish(self, status: str, values: Mapping[str, float], files: Sequence[Path]) -> None:
-        """Close the files."""
+        """Write the final numbers, and close the files."""
+        self._writer.add_text("result", json.dumps({"status": status, **values}, indent=4))
         self._writer.close()
 
 

@@ -171,6 +171,7 @@ def _cards(history: RunRecord) -> list[dict[str, Any]]:
     best = history.result.best if history.result else None
     of_best = (best.test or best.metrics) if best else {}  # the test of a delivered round, as in the verdict
     which = "the best on validation data" if history.validated else "the best"
+    which += f" by {view.measure(objective).label}" if (objective := view.objective_of(history.task)) else ""
     cards: list[dict[str, Any]] = []
     for m in view.folded(view.brief(history.final, history.task)):
         value = format_value(m, history.final[m.key])
@@ -201,7 +202,9 @@ def _learning(histories: Sequence[RunRecord], shown: Set[str]) -> Section:
     objectives = dict.fromkeys(view.objective_of(history.task) for history in histories)
     by = " and ".join(view.measure(key).label for key in objectives if key)
     note = f"Global model after each round; a dot marks the best round by {by}."
-    if any(history.tested for history in histories):
+    if all(sum(bool(r.metrics) for r in history.rounds) < 2 for history in histories):
+        note = "Global model after the only evaluated round."
+    elif any(history.tested for history in histories):
         note += " On validation data; the last round is measured on test data and is the result."
     elif any(history.validated for history in histories):
         note += " On validation data; the result is measured on test data."

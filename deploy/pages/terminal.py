@@ -102,8 +102,8 @@ def round_line(event: RoundEvent, start: Start | None = None) -> Text:
     """Return a round's line, such as `round  12/100 · train loss 0.213  auc 0.984   0.42 s  4/4 clients`.
 
     Traffic follows, and lost clients stand in parentheses: `3/4 clients (client-3 gone since round 9)  ↓412 kB ↑410 kB`.
-    With noise clients report no loss: `round  12/100 · rmse 0.187  ρ 0.557, 65 % left  …`. If rounds are evaluated on
-    validation data and the last on test data: `round   2/3 · train loss 0.095  validation: mse 0.0400  …`.
+    Without training, or with noise, clients report no loss: `round  12/100 · rmse 0.187  ρ 0.557, 65 % left  …`. If rounds are
+    evaluated on validation data and the last on test data: `round   2/3 · train loss 0.095  validation: mse 0.0400  …`.
 
     Args:
         event: The round.
@@ -111,7 +111,7 @@ def round_line(event: RoundEvent, start: Start | None = None) -> Text:
     """
     width, spent = len(str(event.rounds)), event.server.get("cost", 0.0)
     line = Text(f"round {event.round:{width}}/{event.rounds} ·")
-    if not spent and (start is None or view.is_error(start.task, start.model)):
+    if not spent and not math.isnan(event.loss) and (start is None or view.is_error(start.task, start.model)):
         line.append(f" train loss {format_value(view.measure('loss'), event.loss)} ")
     line.append(f" {event.split}:" if event.split else "", "cyan")
     first = view.objective_of(start.task) if start else ""

@@ -310,7 +310,8 @@ class RunRecord:
     @property
     def reports_error(self) -> bool:
         """True if rounds have a training loss that is an error measure."""
-        return not self.noisy and is_error(self.task, str(self.config.get("model")))
+        has_loss = any(math.isfinite(r.loss) for r in self.rounds)
+        return has_loss and not self.noisy and is_error(self.task, str(self.config.get("model")))
 
     @property
     def validated(self) -> bool:

@@ -21,8 +21,8 @@ from server.record.result import Parent, Privacy
 
 UNPROTECTED = Privacy(
     unit="none",
-    mechanism="none: clients send model updates without clipping and noise; data stay on the clients, and what updates reveal"
-    " is not bounded",
+    mechanism="none: clients send replies without clipping and noise; data stay on the clients, and what replies reveal is not"
+    " bounded",
     epsilon_spent_max=None,
     delta=None,
     uncovered=["model updates", "training losses", "metrics", "numbers of records", "who takes part and when"],
@@ -31,7 +31,7 @@ UNPROTECTED = Privacy(
 
 MASKED = replace(
     UNPROTECTED,
-    mechanism="none: clients send masked updates without clipping and noise; the server learns their sums alone",
+    mechanism="none: clients send masked replies without clipping and noise; the server learns their sums alone",
     uncovered=["sums of model updates", "sums of metrics", *(each for each in UNCOVERED_SUMS if each != COPIES)],
 )
 """Statement of a run of secure sums without differential privacy, apart from its guarantee."""
@@ -108,7 +108,9 @@ def _of_values(config: RunConfig, spent: Mapping[str, float], sharing: int) -> P
         way = "in sums that the server learns" if is_summed else "which it sends in plaintext"
         plaintext += [NAMES.format(least=config.federation.min_holders, way=way)] * (config.catalogue == FEDERATED)
         plaintext += ["number of clients in each cluster"] if is_summed and config.capabilities.clusters else []
-        return replace(bare, uncovered=[*plaintext, *bare.uncovered])
+        trains = not all(phase.capabilities.closed_form for phase in config.phases)  # statistics are named before
+        sent = [each for each in bare.uncovered if trains or not each.endswith(("model updates", "training losses"))]
+        return replace(bare, uncovered=[*plaintext, *sent])
     account = build_account(options)
     most = max(spent.values(), default=0.0) + config.side_cost
     metrics = [f"metrics: {sharing} clients send theirs in plaintext, as their policies allow"] if sharing else []

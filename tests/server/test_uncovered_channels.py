@@ -32,6 +32,8 @@ BEFORE: list[tuple[dict[str, Scalar], list[str]]] = [
     ({}, PLAIN),
     ({"method": "fedstl", "task": "traffic"}, ["parameters of inferred properties", *PLAIN]),
     (ITEMS, ["item ids", *PLAIN]),
+    ({"method": "ridge"}, ["exact sums of statistics", *PLAIN[2:]]),
+    ({"method": "fedavg", "first": "ridge"}, ["exact sums of statistics", *PLAIN]),
     ({"privacy.unit": "client"}, NOISY),
     ({"privacy.unit": "client", "privacy.mechanism": "privunit"}, NOISY),
     ({**ITEMS, "privacy.unit": "client"}, ["item ids", *NOISY]),

@@ -9,6 +9,18 @@ from common.tasks.rules.vocabulary import relation_parts
 
 SHORT = {"binary_sensor.hall_motion detects motion": "motion", "binary_sensor.hall_motion sees no motion": "quiet"}
 
+MOTION = "{trigger: state, entity_id: binary_sensor.hall_motion, to: 'on', id: came}"
+QUIET = "{trigger: state, entity_id: binary_sensor.hall_motion, to: 'off', id: went}"
+ON = "{action: light.turn_on, target: {entity_id: light.hall}}"
+OFF = "{action: light.turn_off, target: {entity_id: light.hall}}"
+FAN = "{action: fan.turn_on, target: {entity_id: fan.hall}}"
+BOTH = {"motion → turn on light.hall", "quiet → turn off light.hall"}
+
+
+def automation(actions: str, triggers: str = f"[{MOTION}, {QUIET}]", more: str = "") -> str:
+    """Return the text of an automation."""
+    return f"- alias: A\n  triggers: {triggers}\n  actions: {actions}\n  {more}\n"
+
 
 def home(folder: Path, automations: str = "", files: Mapping[str, str] | None = None) -> Homes:
     """Write a home with these automations and files, and read it."""

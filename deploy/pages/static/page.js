@@ -245,8 +245,8 @@ function renderCurves(chosen) {
   const rounds = chosen.flatMap(ordered), xs = [...new Set(rounds.map((r) => r.round))].sort((a, b) => a - b);
   const isSingle = chosen.length === 1, has = (split) => rounds.some((r) => r.split === split);
   $("curves").hidden = !keys.length;
-  write("curves-note", !has("validation") ? "The shared model after each round."
-    : `The shared model after each round, on validation data${has("test") ? "; the open dot is the last one, on test data" : ""}.`);
+  write("curves-note", !has("validation") ? "The shared model after each evaluated round."
+    : `The shared model after each evaluated round, on validation data${has("test") ? "; the open dot is the last one, on test data" : ""}.`);
   for (const key of keys) {
     const [run] = chosen, n = bestRound(run), top = run.rounds.get(n)?.metrics[key], ring = isSingle && is(top) && [n, top];
     const series = chosen.flatMap((one, k) => curves(one, k, key, xs, isSingle)).concat(isSingle ? references(run, key, xs) : []);

@@ -59,3 +59,10 @@ def test_a_ledger_of_both_kinds_names_the_part_that_relies_on_nobody() -> None:
 def test_a_ledger_without_sums_names_no_helper() -> None:
     local = replace(CLAIM, local_epsilon=None)
     assert (local.covers, local.uncovered) == (COVERED["client"], UNCOVERED)
+
+
+def test_the_guarantee_of_a_sum_of_two_clients_names_no_number_of_keys() -> None:
+    guarantee = describe_sums(PrivacyOptions(trust="helpers"), 2, ("ann", "bob"))
+    assert guarantee == MASKED.replace("at least 5", "at least 2").replace(
+        "the keys of fewer than 4 members", "no member's key"
+    )

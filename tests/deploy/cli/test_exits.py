@@ -73,7 +73,13 @@ def stored_result(root: Path, error: str) -> Result:
     ("raised", "code", "shown"),
     [
         (QuorumError("too few"), 5, "fedloom: too few\n"),
-        (PermissionError(13, "Permission denied", "runs"), 1, "fedloom: runs: Permission denied\n"),
+        (
+            PermissionError(13, "Permission denied", "runs"),
+            1,
+            "fedloom: runs: Permission denied; run it as the owner, or in a folder in which you may write\n",
+        ),
+        (OSError(28, "No space left"), 1, "fedloom: No space left; make room, or run it in a folder of another disk\n"),
+        (OSError(21, "Is a directory", "runs"), 1, "fedloom: runs: Is a directory\n"),
         (OSError("odd"), 1, "fedloom: odd\n"),
         (KeyboardInterrupt(), 130, ""),
     ],
@@ -89,6 +95,16 @@ def test_an_expected_error_is_one_line(
     with pytest.raises(SystemExit) as ended:
         main()
     assert (ended.value.code, capsys.readouterr().err) == (code, shown)
+
+
+def test_ctrl_c_outside_of_a_command_ends_without_a_traceback(monkeypatch: pytest.MonkeyPatch) -> None:
+    def interrupt(**_: object) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("deploy.cli.app.app", interrupt)
+    with pytest.raises(SystemExit) as ended:
+        main()
+    assert ended.value.code == 130
 
 
 def test_an_unexpected_error_keeps_its_traceback(monkeypatch: pytest.MonkeyPatch) -> None:

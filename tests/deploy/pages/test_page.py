@@ -1,5 +1,6 @@
 """Report page: content for one run and several, without external resources."""
 
+import json
 import re
 from dataclasses import replace
 from html.parser import HTMLParser
@@ -9,6 +10,7 @@ import pytest
 
 from common.tasks.rules.vocabulary import RuleCatalogue
 from deploy.pages.figures import svg
+from deploy.pages.live_data import FILE
 from deploy.pages.report import render
 from deploy.serving.export import make_card
 from server.record.folder import RunDirectory
@@ -129,6 +131,19 @@ def test_a_forecaster_s_page(fake_forecasts: MakeRun, tmp_path: Path) -> None:
     assert "in round 7, the best on validation data" in page
     assert "On validation data; the last round" in page
     assert "Rule satisfaction, windows, cluster model" in page, "in the table of all metrics"
+
+
+def test_the_legend_and_the_note_name_only_what_is_drawn(page: str, fake_run: MakeRun, tmp_path: Path) -> None:
+    assert "Solid: evaluation. Dashed: training." in page
+    assert "in round 20, the best by Hit rate @20 of the shown list" in page
+    folder = RunDirectory(fake_run("closed", rounds=2, status="running").parent, "closed")
+    first, *rounds = (json.loads(line) for line in (folder.path / FILE).read_text("utf-8").splitlines())
+    solved = [{**event, "loss": None, "metrics": event["metrics"] if event["round"] == 2 else {}} for event in rounds]
+    (folder.path / FILE).write_text("".join(f"{json.dumps(event)}\n" for event in (first, *solved)), "utf-8")
+    closed = html([folder.path], tmp_path)
+    assert "Dashed: training" not in closed
+    assert "Global model after the only evaluated round." in closed
+    assert "Dashed: training" in html([folder.path, fake_run("trained", rounds=3)], tmp_path)
 
 
 @pytest.mark.parametrize("status", ["running", "failed"])

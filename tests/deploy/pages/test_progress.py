@@ -50,7 +50,7 @@ def test_a_round_that_was_not_evaluated_or_diverged() -> None:
     line = round_line(
         RoundEvent(round=1, rounds=9, loss=math.nan, seconds=2, answered=1, asked=1, bytes_down=0, bytes_up=0)
     ).plain
-    assert line == "round 1/9 · train loss –   2.00 s  1/1 clients  ↓0 B ↑0 B"
+    assert line == "round 1/9 ·  2.00 s  1/1 clients  ↓0 B ↑0 B"
 
 
 def test_a_round_with_noise_shows_its_cost_instead_of_a_loss() -> None:

@@ -102,6 +102,7 @@ def test_both_tools_read_the_numbers_of_the_run(fake_run: MakeRun, tmp_path: Pat
     values = {event.round: event.metrics["auc"] for event in folders[0].events() if isinstance(event, RoundEvent)}
     read = scalars(board / "r1")
     assert {step: value for (tag, step), value in read.items() if tag == "test/auc"} == pytest.approx(values)
+    assert {("options/text_summary", 0), ("result/text_summary", 0)} <= read.keys()
     newest = gauges(text)
     assert (newest["fedloom_round", "r1", ""], newest["fedloom_round", "r2", ""]) == (4.0, 6.0)
     assert newest["fedloom_round_number", "r1", "test/auc"] == pytest.approx(values[4])

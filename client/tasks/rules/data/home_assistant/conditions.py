@@ -126,7 +126,7 @@ def split(value: Any, courses: list[Course], view: View) -> Split:
     if isinstance(value, Block):
         if not is_enabled(value, view):
             return courses, []
-        for key, way in (("and", _all), ("or", _any), ("not", _none)):
+        for key, way in (("and", _all), ("or", _any), ("not", lambda *among: _any(*among)[::-1])):
             if key in value or value.get("condition") == key:
                 inner = value.get(key, value.get("conditions", []))
                 return way(inner if isinstance(inner, list) else [inner], courses, view)
@@ -153,11 +153,6 @@ def _any(items: list[Any], courses: list[Course], view: View) -> Split:
         more, courses = split(item, courses, view)
         held += more
     return unique(held), courses
-
-
-def _none(items: list[Any], courses: list[Course], view: View) -> Split:
-    held, failed = _any(items, courses, view)
-    return failed, held
 
 
 def _test(value: Any, view: View) -> Callable[[Course], Split] | None:
@@ -283,9 +278,9 @@ def _closes(text: str) -> bool:
 
 
 def _operands(text: str, word: str) -> list[str]:
-    """Return the operands of `and` or `or` in an expression, outside of brackets and texts."""
+    """Return the operands of `and`, `or` or `~` in an expression, outside of brackets and texts."""
     depth, start, found = 0, 0, []
-    for token in re.finditer(rf"{QUOTED}|[()\[\]]|\b{word}\b", text):
+    for token in re.finditer(rf"{QUOTED}|[()\[\]~]|\b{word}\b", text):
         depth += {"(": 1, "[": 1, ")": -1, "]": -1}.get(token[0], 0)
         if token[0] == word and depth == 0:
             found.append(text[start : token.start()].strip())
@@ -319,12 +314,12 @@ def _atom(text: str) -> Atom | None:
         return "true", "", []
     text = text.replace("(trigger.entity_id", f"('{TRIGGERED}'")
     if form := IS_STATE.fullmatch(text):
-        wanted = _literals(form[2])
+        wanted = literals(form[2])
         return None if wanted is None else (f"states({form[1]})", "in", wanted)
     form = COMPARED.fullmatch(FILTERS.sub("", text).strip())
     if form and re.fullmatch(QUOTED, form[1].strip()) and form[2] in ("==", "!="):
         form = COMPARED.fullmatch(f"{form[3]} {form[2]} {form[1]}")
-    wanted = _literals(form[3]) if form else None
+    wanted = literals(form[3]) if form else None
     if form is None or wanted is None:
         return None
     left = form[1].strip()
@@ -333,7 +328,7 @@ def _atom(text: str) -> Atom | None:
     return (left, " ".join(form[2].split()), wanted) if is_read else None
 
 
-def _literals(text: str) -> list[str] | None:
+def literals(text: str) -> list[str] | None:
     """Return the texts or numbers of a literal or a list of them; None for other expressions."""
     text = text.strip()
     form = re.fullmatch(r"[\[(](.*)[\])]", text, re.DOTALL)
@@ -384,32 +379,40 @@ def _without(name: str, view: View) -> View:
 
 def text_of(name: str, course: Course) -> str | None:
     """Return the text of a variable of the event; None if it is open."""
-    match name:
-        case "trigger.id":
-            return course.trigger.id
-        case "trigger.platform":
-            return course.trigger.platform
-        case "trigger.event":
-            return course.trigger.about or None
-        case "trigger.entity_id" | "trigger.to_state.entity_id":
-            return course.trigger.part.entity
-        case "wait.trigger.id":
-            return course.start.id if course.waited else None
-    return None
+    trigger, waited = course.trigger, course.start.id if course.waited else None
+    return {
+        **{"trigger.id": trigger.id, "trigger.idx": trigger.index, "trigger.platform": trigger.platform},
+        **dict.fromkeys(("trigger.entity_id", "trigger.to_state.entity_id"), trigger.part.entity),
+        **{"trigger.event": trigger.about, "wait.trigger.id": waited},
+    }.get(name)
 
 
 LONGEST = 2000
 """Characters of a template that is read."""
 
-CHOICE = re.compile(r"\{%-?\s*if\s+(.+?)\s*-?%\}(.*?)\{%-?\s*else\s*-?%\}(.*?)\{%-?\s*endif\s*-?%\}", re.DOTALL)
+CHAIN = re.compile(r"([^{]*)(\{%-?\s*if\b.*\{%-?\s*endif\s*-?%\})([^{]*)", re.DOTALL)
+CHOICE = re.compile(
+    r"\{%-?\s*if\s([^%]+)%\}((?:(?!\{%).)*)"
+    r"\{%-?\s*el(?:se\s*-?%\}((?:(?!\{%).)*)\{%-?\s*endif\s*-?%\}|(if\s.*))",
+    re.DOTALL,
+)
+"""Text around branches; the first branch, and the second or a chain of more."""
+
+TEXTS = rf"\s*({QUOTED})\s*,\s*({QUOTED})\s*\)"
+IIF = re.compile(rf"iif\((.+),{TEXTS}|((?:is_state)?\(.+\))\s*\|\s*iif\({TEXTS}")
+PAIR = re.compile(rf"({QUOTED})\s*:\s*({QUOTED})\s*[,}}]")
+LOOKUP = re.compile(r"(\{[^{}]*\}|[A-Za-z_]\w*)(?:\[(.+)\]|\.get\((.+)\))")
+"""Choices between two texts, and texts looked up in a mapping."""
 
 
 def render(text: Any, course: Course, view: View) -> list[tuple[Course, str | None]]:
     """Return the texts that a template can become, each with its course; None if one is open."""
     if not isinstance(text, str) or "{" not in text or len(text) > LONGEST:
         return [(course, text if isinstance(text, str) and len(text) <= LONGEST else None)]
-    if form := CHOICE.fullmatch(text.strip()):
-        return _either(form[1], form[2].strip(), form[3].strip(), course, view)
+    if (chain := CHAIN.fullmatch(text.strip())) and (form := CHOICE.fullmatch(chain[2])):
+        branches = (form[2], f"{{% {form[4]}" if form[4] else form[3])
+        first, second = (f"{chain[1]}{branch.strip()}{chain[3]}" for branch in branches)
+        return _either(form[1].strip(" \n-"), first, second, course, view)
     found: list[tuple[Course, str | None]] = [(course, "")]
     end = 0
     for expression in EXPRESSION.finditer(text):
@@ -426,19 +429,27 @@ def render(text: Any, course: Course, view: View) -> list[tuple[Course, str | No
 
 def _either(condition: str, first: str, second: str, course: Course, view: View) -> list[tuple[Course, str | None]]:
     held, failed = _decide(condition, course, view)
-    found = [
-        pair
-        for text, courses in ((first, held), (second, failed))
-        for one in courses
-        for pair in render(text, one, view)
-    ]
-    return found or [(course, None)]
+    each = [*((first, one) for one in held), *((second, one) for one in failed)]
+    return [pair for text, one in each for pair in render(text, one, view)] or [(course, None)]
 
 
 def _value(expression: str, course: Course, view: View) -> list[tuple[Course, str | None]]:
     text = expression.strip()
-    if form := re.fullmatch(r"(.+?)\s+if\s+(.+?)\s+else\s+(.+)", text, re.DOTALL):
-        return _either(form[2], f"{{{{ {form[1]} }}}}", f"{{{{ {form[3]} }}}}", course, view)
+    if text.startswith("(") and _closes(text):
+        return _value(text[1:-1], course, view)
+    first, *rest = _operands(text, "if")
+    condition, *others = _operands(" if ".join(rest), "else")
+    if others:
+        return _either(condition, f"{{{{ {first} }}}}", f"{{{{ {' else '.join(others)} }}}}", course, view)
+    if len(operands := _operands(text, "~")) > 1:
+        return render("".join(f"{{{{ {operand} }}}}" for operand in operands), course, view)
+    if form := IIF.fullmatch(text):
+        condition, first, second = (group for group in form.groups() if group)
+        return _either(condition, first[1:-1], second[1:-1], course, view)
+    if form := LOOKUP.fullmatch(text):
+        named, keys = view.scope.get(form[1]), _value(form[2] or form[3], course, view)
+        texts = named if isinstance(named, Block) else {key[1:-1]: item[1:-1] for key, item in PAIR.findall(form[1])}
+        return [pair for one, key in keys for pair in render(texts.get(key), one, _without(form[1], view))]
     if re.fullmatch(QUOTED, text):
         return [(course, text[1:-1])]
     if text in view.scope:

@@ -115,6 +115,7 @@ class Configuration:
         scripts: Name -> script.
         scenes: Id or name in an entity id -> scene.
         classes: Entity id -> device class that its owner set.
+        groups: Entity id of a group -> its members, which may be groups.
     """
 
     files: Files
@@ -122,6 +123,14 @@ class Configuration:
     scripts: dict[str, Any] = field(default_factory=dict)
     scenes: dict[str, Block] = field(default_factory=dict)
     classes: dict[str, str] = field(default_factory=dict)
+    groups: dict[str, list[str]] = field(default_factory=dict)
+
+    def members(self, entity: str) -> list[str]:
+        """Return the entities of a group and of its groups; an entity of another kind alone."""
+        found = [entity]
+        for name in found:  # grows on the way
+            found += [member for member in self.groups.get(name, ()) if member not in found]
+        return [name for name in found if name not in self.groups]
 
     def by_blueprint(self, block: Block, kind: str) -> Block | None:
         """Return an automation or script with its blueprint filled in; None without the file.
@@ -137,10 +146,9 @@ class Configuration:
         head = found.get("blueprint")
         values = _defaults(head.get("input")) if isinstance(head, Block) else {}
         values |= inputs if isinstance(inputs, Block) else {}
-        body = _with_inputs({k: v for k, v in found.items() if k != "blueprint"}, values, [MOST_NODES])
-        made = Block({**body, **{key: value for key, value in block.items() if key != "use_blueprint"}})
-        made.file, made.line = block.file, block.line
-        return made
+        body = found.with_values({key: value for key, value in found.items() if key != "blueprint"})
+        body = _with_inputs(body, values, [MOST_NODES])
+        return block.with_values({**body, **{key: value for key, value in block.items() if key != "use_blueprint"}})
 
     def _blueprint(self, name: str, kind: str) -> Block | None:
         path = self.files.inside(self.files.folder / "blueprints" / kind / name)
@@ -170,12 +178,9 @@ def _with_inputs(value: Any, inputs: Mapping[Any, Any], left: list[int]) -> Any:
         return _with_inputs(inputs[value.name], {}, left)
     if isinstance(value, list):
         return [_with_inputs(item, inputs, left) for item in value]
-    if not isinstance(value, dict):
+    if not isinstance(value, Block):
         return value
-    made = Block({key: _with_inputs(item, inputs, left) for key, item in value.items()})
-    if isinstance(value, Block):
-        made.file, made.line = value.file, value.line
-    return made
+    return value.with_values({key: _with_inputs(item, inputs, left) for key, item in value.items()})
 
 
 def automation_files(folder: Path) -> list[Path]:
@@ -230,7 +235,7 @@ def _packages(main: Block, files: Files) -> list[Block]:
 
 def _add(found: Configuration, domain: str, value: Any, file: str) -> None:
     """Add what a section of a configuration holds for automations."""
-    if domain not in ("automation", "script", "scene", "homeassistant", *MADE):
+    if domain not in ("automation", "script", "scene", "group", "homeassistant", *MADE):
         return
     value = found.files.resolve(value)
     if domain == "automation":
@@ -247,6 +252,11 @@ def _add(found: Configuration, domain: str, value: Any, file: str) -> None:
                 )
     elif domain in MADE:
         found.classes.update(classes for classes in _made_classes(value) if classes[0] not in found.classes)
+    elif domain == "group":
+        for name, about in value.items() if isinstance(value, Block) else ():
+            members = about.get("entities") if isinstance(about, Block) else about
+            members = members if isinstance(members, list) else str(members).split(",")
+            found.groups[f"group.{name}"] = [str(member).strip().casefold() for member in members]
     elif domain == "script":
         found.scripts.update(value if isinstance(value, Block) else {})
     elif isinstance(value, Block) and isinstance(value.get("customize"), Block):

@@ -10,6 +10,7 @@ from client.tasks.rules.data.home_assistant.conditions import (
     Course,
     Split,
     circumstances,
+    literals,
     render,
     split,
     unique,
@@ -192,15 +193,6 @@ class Walk:
         self._spend(len(triggers) * len(found))
         return unique([*(Course(event, trigger, waited=True) for trigger in triggers for event in found), *late])
 
-    def _delay(self, step: Block, courses: list[Course], view: View) -> list[Course]:
-        return [replace(course, late=True) for course in courses]
-
-    def _stop(self, step: Block, courses: list[Course], view: View) -> list[Course]:
-        return []
-
-    def _sequence(self, step: Block, courses: list[Course], view: View) -> list[Course]:
-        return self._inner(step["sequence"], courses, view)
-
     _INNER: ClassVar[dict[str, Callable[["Walk", Block, list[Course], View], list[Course]]]] = {
         "choose": _choose,
         "if": _if,
@@ -208,9 +200,9 @@ class Walk:
         "parallel": _parallel,
         "wait_for_trigger": _wait,
         "wait_template": _wait,
-        "delay": _delay,
-        "stop": _stop,
-        "sequence": _sequence,
+        "delay": lambda _, step, courses, view: [replace(course, late=True) for course in courses],
+        "stop": lambda *_: [],
+        "sequence": lambda walk, step, courses, view: walk._inner(step["sequence"], courses, view),
     }
 
     def _call(self, step: Block, course: Course, view: View) -> list[Course]:
@@ -266,10 +258,11 @@ class Walk:
         if not isinstance(entities, Block):
             view.tally.add(reasons.SCENE, step)
             return
-        for entity, given in entities.items():
+        each = ((member, given) for name, given in entities.items() for member in view.home.members(str(name)))
+        for entity, given in each:
             state = str(given.get("state") if isinstance(given, Block) else given)
-            if service := set_service(str(entity), state):
-                self._add(str(entity), service, {"hvac_mode": state}, step, course, view)
+            if service := set_service(entity, state):
+                self._add(entity, service, {"hvac_mode": state}, step, course, view)
             else:
                 view.tally.add(reasons.STATE, step)
 
@@ -326,12 +319,14 @@ def _targets(domain: str, verb: str, step: Block, course: Course, view: View) ->
             continue
         for one, name in _names(holder.get("entity_id"), course, view):
             if name in ("all", "none"):
-                every = (e.name for e in view.registry.entities.values() if e.enabled and domain_of(e.name) == domain)
+                every = [e.name for e in view.registry.entities.values() if e.enabled and domain_of(e.name) == domain]
                 yield from ((one, entity) for entity in every if name == "all")
+                if not every:
+                    view.tally.add(view.registry.lacking, step)
             elif entity := entity_of(name, view, step):
-                if domain_fits(domain, entity):
-                    yield one, entity
-                else:
+                members = [member for member in view.home.members(entity) if domain_fits(domain, member)]
+                yield from ((one, member) for member in members)
+                if not members:
                     view.tally.add(reasons.SERVICE, step)
         for key in TARGETS:
             for one, name in _names(holder.get(key), course, view):
@@ -343,10 +338,12 @@ def _targets(domain: str, verb: str, step: Block, course: Course, view: View) ->
 
 
 def variable_list(value: Any, view: View) -> Any:
-    """Return the list that a template names by its variable; any other value as it is."""
+    """Return the list that a template names by its variable or writes out; any other value as it is."""
     form = EXPRESSION.fullmatch(value.strip()) if isinstance(value, str) else None
-    variable = view.scope.get(form[1].strip()) if form else None
-    return variable if isinstance(variable, list) else value
+    found = view.scope.get(form[1].strip(), value) if form else value
+    inner = EXPRESSION.fullmatch(found.strip()) if isinstance(found, str) else None
+    found = literals(inner[1]) if inner and inner[1].startswith("[") else found
+    return found if isinstance(found, list) else value
 
 
 def _names(value: Any, course: Course, view: View) -> Iterator[tuple[Course, Any]]:

@@ -1,6 +1,6 @@
 """YAML of Home Assistant as plain data, with the unread items counted by reason."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -20,6 +20,12 @@ class Block(dict[Any, Any]):
 
     file: str = ""
     line: int = 0
+
+    def with_values(self, values: Mapping[Any, Any]) -> "Block":
+        """Return a block at the same line with other values."""
+        made = Block(values)
+        made.file, made.line = self.file, self.line
+        return made
 
 
 @dataclass(frozen=True)
@@ -155,6 +161,7 @@ PRODUCT = "automation with too many combinations"
 ONLY_NOTIFIES = "automation that only notifies"
 NO_EVENT = "automation without a device that triggers it"
 NO_CALL = "automation without a device that it acts on"
+TWICE = "automation with the id of an earlier one"
 REVERSAL = "step that a delay takes back"
 CONDITION = "condition on more than the trigger"
 
@@ -176,6 +183,7 @@ PLURALS = {
     ONLY_NOTIFIES: "automations that only notify",
     NO_EVENT: "automations without a device that triggers them",
     NO_CALL: "automations without a device that they act on",
+    TWICE: "automations with the ids of earlier ones",
     REVERSAL: "steps that a delay takes back",
     CONDITION: "conditions on more than the trigger",
 }

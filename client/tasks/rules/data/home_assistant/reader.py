@@ -14,7 +14,7 @@ from client.tasks.rules.data.home_assistant.configuration import (
     read_configuration,
 )
 from client.tasks.rules.data.home_assistant.courses import rules_of
-from client.tasks.rules.data.home_assistant.document import Tally
+from client.tasks.rules.data.home_assistant.document import Block, Tally
 from client.tasks.rules.data.home_assistant.registry import ENTITIES, HomeRegistry, domain_of, read_registry, table
 from client.tasks.rules.data.home_assistant.triggers import Part, View
 from client.tasks.rules.data.homes import COLUMNS
@@ -86,15 +86,17 @@ def _rules(home: Configuration, registry: HomeRegistry, tally: Tally, most: int)
     Raises:
         DataError: There are more than `most`.
     """
-    view, found = View(home, registry, tally), dict[tuple[Part, Part], frozenset[str]]()
+    view, found, ids = View(home, registry, tally), dict[tuple[Part, Part], frozenset[str]](), set[str]()
     for file, item in home.automations:
         tally.begin(file, item)
+        identity = str(item.get("id", "")) if isinstance(item, Block) else ""
         try:
-            rules = rules_of(item, view)
+            rules = rules_of(item, view) if identity not in ids else {}
         except TooLargeError:
             tally.add(reasons.PRODUCT)
             rules = {}
-        tally.end(read=bool(rules), otherwise=reasons.NO_CALL)
+        tally.end(read=bool(rules), otherwise=reasons.TWICE if identity in ids else reasons.NO_CALL)
+        ids |= {identity} - {""}
         found |= {rule: found.get(rule, when) & when for rule, when in rules.items()}
         if len(found) > most:
             raise DataError(f"more than {MOST_RULES:,} rules; give fewer homes", home.files.folder)

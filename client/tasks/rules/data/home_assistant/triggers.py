@@ -64,6 +64,7 @@ class Event:
     Args:
         part: Device and its state as a rule names it.
         id: Id of the trigger, which conditions ask for.
+        index: Number of the trigger in its list, from 0.
         platform: Kind of the trigger.
         about: Its `event`, such as `leave`; may be empty.
         value: State of Home Assistant that the device enters; None if it is open.
@@ -73,6 +74,7 @@ class Event:
 
     part: Part
     id: str = ""
+    index: str = ""
     platform: str = ""
     about: str = ""
     value: str | None = None
@@ -166,10 +168,9 @@ def events(value: Any, view: View) -> list[Event]:
         for item in enabled_blocks(block, view):
             platform = first_of(item, "trigger", "platform")
             name = str(item.get("id", number))
-            about = str(item.get("event", ""))
-            found |= {
-                replace(e, id=name, platform=str(platform), about=about): None for e in _events(platform, item, view)
-            }
+            about = str(item.get("event", "enter" if platform == "zone" else ""))
+            each = _events(platform, item, view)
+            found |= {replace(e, id=name, index=str(number), platform=str(platform), about=about): None for e in each}
     return list(found)
 
 
@@ -196,6 +197,9 @@ def _events(platform: Any, block: Block, view: View) -> Iterator[Event]:
             yield Event(Part(CLOCK, "Clock", AT_TIME if platform == "time" else TICKS))
         case "zone":
             yield from _zones(block, view)
+        case "event" if block.get("event_type") in table()["events"] and isinstance(block.get("event_data"), Block):
+            state = table()["events"][block["event_type"]]
+            yield from _states(block.with_values({**block["event_data"], "to": state}), view)
         case "template":
             yield from template_events(block.get("value_template"), view, block)
         case _:
@@ -279,9 +283,7 @@ def _zones(block: Block, view: View) -> Iterator[Event]:
     for name in as_list(block.get("zone")):
         zone = entity_of(name, view, block)
         if zone == HOME:
-            for entity, kind in _kinds(block, view):
-                event = state_event(entity, kind, "not_home" if left else "home")
-                yield from [event] if event else []
+            yield from _states(block.with_values({**block, "to": "not_home" if left else "home"}), view)
         elif zone:
             yield Event(Part(zone, "Zone", LEFT if left else ENTERED))
 
@@ -298,12 +300,7 @@ def _device(block: Block, view: View) -> Iterator[Event]:
     elif domain == "sensor" or triggered_state(domain, kind) == "":
         yield from (Event(Part(entity, found, CHANGES)) for entity, found in _kinds(block, view))
     else:
-        for entity, found in _kinds(block, view):
-            event = state_event(entity, found, triggered_state(domain, kind))
-            if event:
-                yield event
-            else:
-                view.tally.add(reasons.STATE, block)
+        yield from _states(block.with_values({"to": triggered_state(domain, kind), **block}), view)
 
 
 def _button(block: Block, kind: str, view: View) -> Iterator[Event]:
@@ -347,7 +344,8 @@ def _template_event(text: str, view: View) -> Event | None:
 
 def entities_of(block: Block, view: View) -> list[str]:
     """Return the entity ids of a condition."""
-    return [view.registry.find(name).name for name in as_list(block.get("entity_id")) if isinstance(name, str)]
+    names = (name.strip().casefold() for name in as_list(block.get("entity_id")) if isinstance(name, str))
+    return [view.registry.find(name).name for name in names]
 
 
 def plain_condition(block: Block, view: View) -> Block:

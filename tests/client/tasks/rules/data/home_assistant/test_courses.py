@@ -6,18 +6,7 @@ from pathlib import Path
 import pytest
 
 from common.errors import DataError
-from tests.support.home_assistant import home, pairs
-
-MOTION = "{trigger: state, entity_id: binary_sensor.hall_motion, to: 'on', id: came}"
-QUIET = "{trigger: state, entity_id: binary_sensor.hall_motion, to: 'off', id: went}"
-ON = "{action: light.turn_on, target: {entity_id: light.hall}}"
-OFF = "{action: light.turn_off, target: {entity_id: light.hall}}"
-FAN = "{action: fan.turn_on, target: {entity_id: fan.hall}}"
-BOTH = {"motion → turn on light.hall", "quiet → turn off light.hall"}
-
-
-def automation(actions: str, triggers: str = f"[{MOTION}, {QUIET}]", more: str = "") -> str:
-    return f"- alias: A\n  triggers: {triggers}\n  actions: {actions}\n  {more}\n"
+from tests.support.home_assistant import BOTH, FAN, MOTION, OFF, ON, QUIET, automation, home, pairs
 
 
 def chosen(condition: str, other: str = "[]") -> str:
