@@ -33,8 +33,8 @@ class LocalTraining(Options):
     """Adam's moments between rounds: `reset` to zero, or `persist` in the client state."""
 
     weighting: Literal["uniform", "examples"] = "uniform"
-    """Weight p_k of a client in the server's mean: `uniform` is 1/K; `examples` is its share of all
-    training records, of which `secure-sums.most-examples` of a client count."""
+    """Weight p_k of a client in the mean: `uniform` is 1/K, `examples` its share of all training records.
+    A client counts up to `secure-sums.most-examples` records."""
 
     def steps(self, phase: str) -> int:
         """Return the number of local steps of an exchange; a method may have a second exchange."""
