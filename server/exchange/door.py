@@ -48,9 +48,9 @@ class DoorGrid(WrappedGrid):
         """
         messages = list(messages)
         is_apart = all(map(is_beside, messages))
-        for table in (self._asked, self._direct):
-            for identity in [one for one, asked in table.items() if not is_apart and not is_beside(asked)]:
-                del table[identity]
+        asked, direct = self._asked, self._direct
+        self._asked = {one: message for one, message in asked.items() if is_apart or is_beside(message)}
+        self._direct = {one: message for one, message in direct.items() if is_apart or is_beside(message)}
         for message in messages:
             message.metadata.__dict__["_message_id"] = uuid.uuid4().hex
         order = _order_of(messages)

@@ -3,7 +3,6 @@
 Messages to clients of one hub travel together.
 """
 
-import math
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -19,17 +18,7 @@ from common.wire.codec import Handed, decode, size_without_arrays
 from common.wire.hubs import MAX_NAME, Answer, SumBlob, address, read_sum, split_answers, sum_of
 from common.wire.messages import FAILED, TRAIN, TrainReply
 from server.exchange.flower import Pull
-from server.exchange.grid import (
-    PollingGrid,
-    RoundLimits,
-    Weighed,
-    WrappedGrid,
-    content_size,
-    is_beside,
-    limit_to,
-    reply_limit,
-    set_beside,
-)
+from server.exchange.grid import Weighed, WrappedGrid, content_size, is_beside, limit_to, reply_limit, set_beside
 
 SUM_FACTOR = 6
 """Largest size of a hub's sum, in replies of a client: up to three kinds in twice as many bits."""
@@ -177,9 +166,7 @@ class HubGrid(WrappedGrid):
                 groups[client.hub, id(message.content)].append(message)
         together = [self._join(hub, group) for (hub, _), group in groups.items()]
         is_apart = all(map(is_beside, [*direct, *together]))
-        self._sent = {
-            one: asked for one, asked in self._sent.items() if is_apart or any(map(is_beside, asked.values()))
-        }
+        self._sent = {k: asked for k, asked in self._sent.items() if is_apart or any(map(is_beside, asked.values()))}
         accepted = {*self._grid.push_messages([*direct, *together])}
         for message, group in zip(together, groups.values(), strict=True):
             identity = message.metadata.message_id
@@ -199,12 +186,6 @@ class HubGrid(WrappedGrid):
             for one in [reply] if asked is None else split_reply(reply, asked, sums=self.sums):
                 if one.metadata.reply_to_message_id in wanted:
                     yield one
-
-    def send_and_receive(self, messages: Iterable[Message], *, timeout: float | None = None) -> Iterable[Message]:
-        """Send messages and return the answers that arrive within `timeout`, without a quorum."""
-        messages = list(messages)
-        limits = RoundLimits(max(len(messages), 1), math.inf, 0.0)
-        return PollingGrid(self, limits).send_and_receive(messages, timeout=timeout)
 
     def _join(self, hub: int, group: Sequence[Message]) -> Message:
         """Return the message to a hub in place of its clients', which keep their shares of the bytes."""
