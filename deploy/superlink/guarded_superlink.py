@@ -26,7 +26,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from fastapi import FastAPI
+from fastapi import FastAPI, HTTPException
 from flwr.common.config import get_project_dir
 from flwr.common.constant import (
     Status,
@@ -345,13 +345,22 @@ STARTS = threading.Lock()
 """Held while a run starts, whose app is stored first, and while the apps of ended runs are erased."""
 
 
-def start_runs_alone() -> None:
-    """Let no run start while the app of ended runs is erased; it would wait for an app that is gone."""
-    start = control_handlers.start_run
+ONLY = "fedloom serve has one run; for flwr run, start a SuperLink that outlives runs (docs/howto/flower-simulation.md)"
+
+
+def start_runs_alone(*, only: bool) -> None:
+    """Let no run start while the app of ended runs is erased; it would wait for an app that is gone.
+
+    With `only`, nothing would train in a second run, so it is refused.
+    """
+    start, started = control_handlers.start_run, list[Any]()
 
     def start_run(*arguments: Any, **options: Any) -> Any:
         with STARTS:
-            return start(*arguments, **options)
+            if only and started:
+                raise HTTPException(409, ONLY)
+            started[:] = [start(*arguments, **options)]
+            return started[0]
 
     replace(control_handlers, "start_run", start_run)
 
@@ -446,7 +455,7 @@ def main() -> None:
     replace(extensions, "get_middleware", lambda: middleware)
     overwrite_deleted()
     wait_for_locks()
-    start_runs_alone()
+    start_runs_alone(only="process" in sys.argv)  # --isolation
     UploadLimit(limits.message_bytes).install()
     logging.disable(logging.INFO)
     try_door()

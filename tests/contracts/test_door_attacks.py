@@ -11,7 +11,6 @@ from collections.abc import Callable, Iterator
 from contextlib import suppress
 from pathlib import Path
 from random import Random
-from types import SimpleNamespace
 from typing import Any
 
 import grpc
@@ -45,21 +44,13 @@ from common.door.frames import (
 from common.door.identity import issuer_of, newcomers_of, node_certificate
 from common.errors import ConnectError
 from common.node_names import fingerprint
-from common.wire.codec import encode
-from common.wire.messages import ENROL
 from deploy.keys.certificates import make_authority
 from deploy.keys.nodes import make_node_key
 from deploy.superlink import door as door_of_server
 from deploy.superlink import strangers
 from deploy.superlink.door import MISSING, SLOW
-from server.clients.enrolment import Enrolment
-from server.exchange.door import DoorGrid
-from server.exchange.flower import encode_record
-from server.exchange.grid import PollingGrid, RoundLimits
-from server.exchange.relays import HubGrid
 from studies.faults import attacks
 from studies.faults.attacks import ATTACKS, STRANGERS, Target
-from tests.server.simulated_nodes import INVITATION, yes
 from tests.support.doors import DoorHome, FakeNode, open_door
 from tests.support.residents import RunningResident, app_of, wait_until
 
@@ -583,40 +574,6 @@ def test_answers_of_fast_clients_do_not_wait_for_slow_ones(
     fast.send(ClientFrame(reply=Reply(task=tasks[0])))
     wait_until(lambda: [answer.task for answer in door.answers] == [tasks[0]], 1.0)
     assert door.batches == [1]
-
-
-def test_a_newcomer_whose_answer_to_the_invitation_is_slow_holds_up_no_gathering_and_no_round(
-    door: FakeNode, home: DoorHome, connect: Callable[..., Raw]
-) -> None:
-    online: Any = SimpleNamespace(get_nodes=tuple)
-    grid = PollingGrid(HubGrid(DoorGrid(online, lambda ids: (), door.ask)), RoundLimits(1, 60.0, 0.0))
-    waits: list[float] = []
-
-    def ask(messages: list[Message], seconds: float) -> list[Message]:
-        waits.append(seconds)
-        return grid.send_and_receive(messages, timeout=seconds) if seconds else grid.post(messages)
-
-    def answer(message: Message, context: Context) -> Message:
-        return Message(encode(yes("ann")) if message.metadata.message_type == ENROL else RecordDict(), reply_to=message)
-
-    enrolment = Enrolment(INVITATION, 10.0, ask)
-    client = RunningResident(answer, Server(door.address, home.ca, home.make_key("ann")))
-    wait_until(lambda: len(door.nodes) == 1)
-    online.get_node_ids = lambda: [7]
-    assert [*enrolment.gather(grid, 1)] == ["ann"]
-    newcomer = connect(home.make_key("bob"))
-    online.get_node_ids = lambda: [7, node]
-    node, body = newcomer.hello(), first_bytes(content := encode_record(encode(yes("bob"))))
-    for _ in range(2):
-        assert [*enrolment.gather(grid, 1)] == ["ann"]
-        assert len(grid.send_and_receive([Message(RecordDict(), 7, "train")])) == 1
-    invitation = newcomer.next().task.id
-    newcomer.send(ClientFrame(received=Received(task=invitation)))
-    newcomer.send(ClientFrame(reply=Reply(task=invitation, size=len(content), data=body)))
-    assert [newcomer.next().WhichOneof("frame") for _ in range(2)] == ["chunk", "received"]
-    assert [*enrolment.gather(grid, 1)] == ["ann", "bob"]
-    assert waits == [30.0, 0.0, 0.0, 0.0], "nobody waits for the newcomer"
-    client.leave()
 
 
 def test_answers_that_the_serverapp_missed_are_given_again_and_those_of_former_exchanges_are_dropped(
