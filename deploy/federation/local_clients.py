@@ -24,6 +24,7 @@ from deploy.data.budgets import require_one_budget
 from deploy.data.partitions import PARTITIONS, remember_source
 from deploy.data.sources import (
     DEFAULT_CLIENTS,
+    RunSource,
     notes,
     partition_source,
     read_catalogue,
@@ -51,7 +52,6 @@ from deploy.federation.runs import Command, origin_of, remember, runs_folder
 from deploy.federation.start import ClientSpec
 from deploy.files import write_file
 from deploy.keys.nodes import load_public_key, make_node_key, public_path
-from deploy.simulation.cluster import RunSource
 from server.record.folder import RunDirectory
 from server.record.result import Result
 

@@ -56,6 +56,7 @@ from common.door.frames import MEGABYTE, MOST_VARIABLE, ORDERS, DoorLimits, read
 from common.errors import RunError
 from common.files import find_shortage
 from common.refusals import Refusals
+from common.system_calls import return_large_blocks
 from deploy.superlink.door_node import DoorNode
 from deploy.superlink.door_thread import Address, DoorThread
 from deploy.superlink.strangers import TABLES
@@ -442,6 +443,7 @@ def main() -> None:
     parser.add_argument("--stock", action="store_true", help="let Flower's own nodes call the Fleet API of --port")
     options, sys.argv[1:] = parser.parse_known_args()
     limits = read_limits()
+    return_large_blocks()
     _, most = resource.getrlimit(resource.RLIMIT_NOFILE)
     resource.setrlimit(resource.RLIMIT_NOFILE, (most, most))  # a stranger's connections must not use them up
     logging.getLogger("uvicorn.access").addFilter(lambda record: ORDERS not in record.getMessage())  # several a second
