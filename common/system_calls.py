@@ -30,7 +30,7 @@ def is_linux() -> bool:
 
 
 def return_large_blocks() -> None:
-    """Let glibc give freed blocks of `LARGE_BYTES` back to the system, and take others from one arena for all threads.
+    """Let glibc give freed blocks of `LARGE_BYTES` back to the system, and use one arena for all threads.
 
     A process that takes large replies in several threads would keep the memory of its largest round.
     """
