@@ -13,6 +13,9 @@ FLOWER := .flower.log
 LOCKED := torch==2.13.0  # results are measured with it
 NEWEST ?= flwr torch-geometric opacus cryptography
 OLDEST := flwr==1.40.0 torch-geometric==2.8.0 opacus==1.6.0  # the lower ends of pyproject.toml
+TRY = $(1)/bin/pip install --quiet --disable-pip-version-check --no-deps $(2) && OMP_NUM_THREADS=1 $(1)/bin/python -m pytest -q \
+  -k "not sigterm" tests/contracts/test_door_exchange.py tests/deploy/superlink/test_guarded_superlink.py \
+  tests/contracts/test_pyg_layers.py tests/client/privacy/test_dp_sgd.py
 
 .PHONY: demo flower flower-stop test quick oldest newest studies-test studies-smoke check check-form check-types check-rules ratchet docs \
   docs-serve links format lock sbom clean
@@ -89,20 +92,20 @@ proto:  ## make the code of the door's frames anew; in CI nothing needs the comp
 	python3 -m venv .venv/proto && .venv/proto/bin/pip install -q grpcio-tools==1.75.1
 	.venv/proto/bin/python -m grpc_tools.protoc -I. --python_out=. --pyi_out=. common/door/door.proto
 
-oldest: .venv/dev  ## what rests on Flower, PyTorch Geometric and Opacus, with the oldest of them, on top of .venv
-	test -d .venv-oldest || $(PYTHON) -m venv .venv-oldest
-	.venv-oldest/bin/pip install --quiet --disable-pip-version-check --no-deps $(OLDEST)
+.venv-oldest .venv-newest: .venv/dev  # for other versions of some packages, on top of .venv
+	$(PYTHON) -m venv $@
 	$(BIN)/python -c "import site; print('import site; site.addsitedir(%r)' % site.getsitepackages()[0])" \
-	  > "$$(.venv-oldest/bin/python -c 'import site; print(site.getsitepackages()[0])')/below.pth"
-	OMP_NUM_THREADS=1 .venv-oldest/bin/python -m pytest -q -k "not sigterm" tests/contracts/test_door_exchange.py \
-	  tests/deploy/superlink/test_guarded_superlink.py tests/contracts/test_pyg_layers.py tests/client/privacy/test_dp_sgd.py
+	  > "$$($@/bin/python -c 'import site; print(site.getsitepackages()[0])')/below.pth"
+	touch $@
 
-newest:  ## `quick` against the newest NEWEST of the registry, caps ignored; not in CI, may fail
-	test -d .venv-newest || $(PYTHON) -m venv .venv-newest
-	.venv-newest/bin/pip install --quiet -e '.[dev]' $(LOCKED)
-	.venv-newest/bin/pip install --quiet --upgrade $(NEWEST)
-	.venv-newest/bin/pip freeze | grep -E '^(flwr|torch|torch-geometric|opacus|cryptography)='
-	OMP_NUM_THREADS=1 .venv-newest/bin/python -m pytest -q -n 2 -m "not (slow or system or container or browser)"
+oldest: .venv-oldest  ## what rests on Flower, PyTorch Geometric and Opacus, with the oldest of them
+	$(call TRY,$<,$(OLDEST))
+
+newest: .venv/dev  ## the same with what the registry has newer of NEWEST, caps ignored; may fail
+	@newer="$$($(PIP) --dry-run --no-deps --upgrade --report - $(NEWEST) | $(BIN)/python -c 'import json, sys; \
+	  print(*("==".join(one["metadata"][key] for key in ("name", "version")) for one in json.load(sys.stdin)["install"]))')"; \
+	if [ "$$newer" ]; then echo "newest: $$newer"; $(MAKE) .venv-newest && $(call TRY,.venv-newest,--ignore-installed flwr $$newer); \
+	else echo "newest: pip finds nothing newer than .venv has of $(NEWEST)"; fi
 
 lock:  ## resolve pyproject.toml anew and write the lock files, with hashes
 	rm -rf .venv-lock && $(PYTHON) -m venv .venv-lock

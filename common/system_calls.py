@@ -9,6 +9,8 @@ import threading
 from collections.abc import Iterable
 
 _PR_SET_PDEATHSIG, _PR_SET_NAME, _PR_SET_CHILD_SUBREAPER = 1, 15, 36  # from linux/prctl.h
+_M_MMAP_THRESHOLD, _M_ARENA_MAX = -3, -8  # from malloc.h
+LARGE_BYTES = 2**16
 _LIBC = ctypes.CDLL(None) if sys.platform == "linux" else None
 _FOLLOW = (
     f"import ctypes, os, sys; ctypes.CDLL(None).prctl({_PR_SET_PDEATHSIG}, {int(signal.SIGKILL)}, 0, 0, 0);"
@@ -25,6 +27,16 @@ def adopt_orphans(enabled: bool) -> None:
 def is_linux() -> bool:
     """Return True if these calls have an effect here."""
     return _LIBC is not None
+
+
+def return_large_blocks() -> None:
+    """Let glibc give freed blocks of `LARGE_BYTES` back to the system, and use one arena for all threads.
+
+    A process that takes large replies in several threads would keep the memory of its largest round.
+    """
+    if set_option := getattr(_LIBC, "mallopt", None):
+        set_option(_M_MMAP_THRESHOLD, LARGE_BYTES)
+        set_option(_M_ARENA_MAX, 1)
 
 
 def name_process(name: str) -> None:

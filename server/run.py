@@ -271,6 +271,7 @@ def _run(at: Connection, parties: Parties, catalogue: Vocabulary, on_round: OnRo
     strategy = _build_round(config, state, enrolment, journal, folder, sums, on_round)
     journal.open(strategy.state)
     recorded, has_started = connect(on_exchange=journal.record_exchange, take=strategy.take), False
+    recorded.on_look = partial(enrolment.greet, recorded)
     try:
         enrolment.assemble(recorded, config.federation.min_clients)
         has_started = True
@@ -352,7 +353,7 @@ def _build_enrolment(
     return Enrolment(
         invitation,
         config.federation.wait,
-        lambda messages, seconds: grid.send_and_receive(messages, timeout=seconds),
+        lambda messages, seconds: grid.send_and_receive(messages, timeout=seconds) if seconds else grid.post(messages),
         names=names,
         ledgers=LedgerHeads(nodes, config.task, ledger_owner),
         hubs=HubAdmission(hubs, names, SUMS if config.privacy.resolved_trust == "helpers" else ""),

@@ -174,16 +174,18 @@ class Notice(_message.Message):
     def __init__(self, kind: _Optional[_Union[Notice.Kind, str]] = ..., task: _Optional[str] = ..., text: _Optional[str] = ...) -> None: ...
 
 class Order(_message.Message):
-    __slots__ = ("contents", "tasks", "awaited", "upload")
+    __slots__ = ("contents", "tasks", "awaited", "upload", "beside")
     CONTENTS_FIELD_NUMBER: _ClassVar[int]
     TASKS_FIELD_NUMBER: _ClassVar[int]
     AWAITED_FIELD_NUMBER: _ClassVar[int]
     UPLOAD_FIELD_NUMBER: _ClassVar[int]
+    BESIDE_FIELD_NUMBER: _ClassVar[int]
     contents: _containers.RepeatedScalarFieldContainer[bytes]
     tasks: _containers.RepeatedCompositeFieldContainer[Addressed]
     awaited: _containers.RepeatedScalarFieldContainer[str]
     upload: float
-    def __init__(self, contents: _Optional[_Iterable[bytes]] = ..., tasks: _Optional[_Iterable[_Union[Addressed, _Mapping]]] = ..., awaited: _Optional[_Iterable[str]] = ..., upload: _Optional[float] = ...) -> None: ...
+    beside: _containers.RepeatedScalarFieldContainer[str]
+    def __init__(self, contents: _Optional[_Iterable[bytes]] = ..., tasks: _Optional[_Iterable[_Union[Addressed, _Mapping]]] = ..., awaited: _Optional[_Iterable[str]] = ..., upload: _Optional[float] = ..., beside: _Optional[_Iterable[str]] = ...) -> None: ...
 
 class Addressed(_message.Message):
     __slots__ = ("id", "node", "content", "kind", "group", "created", "ttl", "most")

@@ -66,7 +66,6 @@ def up(
         from deploy.superlink.superlink import SuperLinkSettings
 
         local = prepare_clients(request, source, test, clients, catalogue, policy)
-        fork_server.load(local.config.task)
         certificates = ensure_certificates(local.server)
         superlink = SuperLinkSettings(
             local.server, certificates, database=superlink_state == "sqlite", port=port, control_port=control_port
@@ -80,8 +79,8 @@ def up(
             note(f"clients share sums only: masked by {count(len(local.helpers), 'helper')} on this machine; {WARNING}")
         with page_of(local.config.run_id, wanted=ui, json=json), tracked(local.config.run_id, request.track):
             with removed_unless_started(local.config.run_id), Processes(fork_server=fork_server) as processes:
-                keys = local.start(processes, superlink.address, device)
+                start_clients = partial(local.start, processes, superlink.address, device, fork_server.load)
                 after = partial(local.measure, alone=alone, device=device)
-                order = federation.Order(local.config, runs_folder(), keys, after=after)
-                result = federation.train(processes, superlink, order, console)
+                order = federation.Order(local.config, runs_folder(), after=after)
+                result = federation.train(processes, superlink, order, console, start_clients)
             finish(result, json, source, examples=examples)

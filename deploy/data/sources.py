@@ -5,7 +5,7 @@ Federations of processes and simulations share this code, so their partitions ar
 
 import json
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import asdict, replace
+from dataclasses import asdict, dataclass, replace
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -25,6 +25,23 @@ from deploy.files import write_file
 
 DEFAULT_CLIENTS, MOST_CLIENTS = 4, 8
 """Default and maximum number of client processes if no number is set."""
+
+
+@dataclass(frozen=True)
+class RunSource:
+    """Data of a simulation, for the machines of a cluster.
+
+    Args:
+        task: Task of the data.
+        data: RunSource of the data, with absolute paths.
+        clients: Number of clients; 0 for one a unit.
+        dialect: Options of reading, as `Dialect.to_fields` has them.
+    """
+
+    task: str
+    data: str
+    clients: int
+    dialect: dict[str, Any]
 
 
 def read_catalogue(task: str, path: Path | None) -> Vocabulary | None:

@@ -11,12 +11,13 @@ from common.config.parse import is_comparable
 from common.errors import ConfigError
 from deploy.cli.options import ClusterRequest, RunRequest, TrainingData
 from deploy.cli.output import console
+from deploy.data.sources import RunSource
 from deploy.federation.compare import with_alone
 from deploy.federation.local_clients import prepare_simulation
 from deploy.federation.runs import removed_unless_started, runs_folder
 from deploy.federation.watch import watch_here
 from deploy.pages.tracker import tracked
-from deploy.simulation.cluster import Cluster, RunSource
+from deploy.simulation.cluster import Cluster
 from deploy.simulation.grid import SimulationEngine
 from deploy.simulation.state import KeptState, simulate_measured
 from deploy.simulation.workers import choose_workers

@@ -1,7 +1,7 @@
 """Clients of `fedloom up` and `fedloom simulate`: configuration, partitions, processes."""
 
 import tomllib
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -24,6 +24,7 @@ from deploy.data.budgets import require_one_budget
 from deploy.data.partitions import PARTITIONS, remember_source
 from deploy.data.sources import (
     DEFAULT_CLIENTS,
+    RunSource,
     notes,
     partition_source,
     read_catalogue,
@@ -51,7 +52,6 @@ from deploy.federation.runs import Command, origin_of, remember, runs_folder
 from deploy.federation.start import ClientSpec
 from deploy.files import write_file
 from deploy.keys.nodes import load_public_key, make_node_key, public_path
-from deploy.simulation.cluster import RunSource
 from server.record.folder import RunDirectory
 from server.record.result import Result
 
@@ -138,8 +138,11 @@ class LocalClients:
             return result
         return with_alone(result, self.config, self.partitions, measured, device)
 
-    def start(self, processes: Processes, server: str, device: str = "cpu") -> list[Path]:
-        """Start every client and every helper, and return the files of their public keys."""
+    def start(
+        self, processes: Processes, server: str, device: str, load: Callable[[str], object] = lambda task: None
+    ) -> list[Path]:
+        """Start all clients and helpers, and return the files of their public keys; `load` imports a task."""
+        load(self.config.task)
         policy, patience = self.policy, PATIENCE_SECONDS + SECONDS_A_KEY * (len(self.specs) + len(self.helpers))
         ca = self.server / "ca.pem"
         if self.helpers and (policy or not is_demo(self.specs[0].data)):  # else clients pin them at first contact

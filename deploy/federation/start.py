@@ -6,6 +6,7 @@ import threading
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
+from functools import cache
 from pathlib import Path
 
 from rich.console import Console
@@ -160,19 +161,28 @@ class Order:
     after: Callable[[Result], Result] = lambda result: result
 
 
-def train(processes: Processes, superlink: SuperLinkSettings, order: Order, console: Console) -> Result:
-    """Start a SuperLink and a run on it, and watch it to its end; again if its processes end before."""
+def train(
+    processes: Processes,
+    superlink: SuperLinkSettings,
+    order: Order,
+    console: Console,
+    start_clients: Callable[[], Sequence[Path]] = tuple,
+) -> Result:
+    """Start a SuperLink and a run on it, and watch it to its end; again if its processes end before.
+
+    `start_clients` starts clients of this command once, and returns their public keys. It is called while the SuperLink starts.
+    """
     folder = RunDirectory(order.runs, order.config.run_id)
     began, variables = _size(folder), {"FEDLOOM_RUNS": str(order.runs), "OMP_NUM_THREADS": "1"}
     variables |= {"FEDLOOM_NODES": str(order.nodes)} if order.nodes else {}
     superlink = replace(superlink, authenticate=True, own_app=True, environment=variables)
-    started: list[Child] = []
+    started, clients = list[Child](), cache(start_clients)
     threading.Thread(target=import_apis, daemon=True).start()
 
     def attempt(again: bool) -> Result:
         has_begun = again and (folder.path / "config.toml").exists()  # it may have ended while it searched for helpers
         config = order.config.model_copy(update={"resume": True}) if has_begun else order.config
-        server = start_superlink(processes, superlink)
+        server = start_superlink(processes, superlink, clients)
         ours = [server]
 
         def start_own_app() -> Child:
@@ -180,7 +190,7 @@ def train(processes: Processes, superlink: SuperLinkSettings, order: Order, cons
             return ours[-1]
 
         control = Control(superlink.control_address, superlink.certificates.ca if superlink.certificates else None)
-        run = replace(order, config=config)
+        run = replace(order, config=config, keys=[*order.keys, *clients()])
         try:
             return submit(processes, superlink.folder, control, run, console, (server, start_own_app), began)
         except FedloomError:

@@ -8,7 +8,7 @@ import logging
 import socket
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import asdict, dataclass
+from dataclasses import asdict
 from functools import partial
 from types import ModuleType
 from typing import Any
@@ -23,6 +23,7 @@ from common.models import parameters
 from common.tasks.registry import read_vocabulary
 from common.text import count
 from common.wire.messages import EnrolRequest
+from deploy.data.sources import RunSource
 from deploy.simulation.blocks import ClientShard, Team, dump
 from deploy.simulation.clients import open_sessions
 from server.exchange.flower import identify_process
@@ -39,23 +40,6 @@ PROCESS_BYTES, CLIENT_BYTES, HELD_VECTORS = 400 * 2**20, 40_000, 6
 """Estimate of an actor's memory: of a process, of a client's data, and its vectors like the model."""
 
 GIB = 2**30
-
-
-@dataclass(frozen=True)
-class RunSource:
-    """Data of a simulation, for the machines of a cluster.
-
-    Args:
-        task: Task of the data.
-        data: RunSource of the data, with absolute paths.
-        clients: Number of clients; 0 for one a unit.
-        dialect: Options of reading, as `Dialect.to_fields` has them.
-    """
-
-    task: str
-    data: str
-    clients: int
-    dialect: dict[str, Any]
 
 
 class Host:

@@ -252,15 +252,21 @@ class Door:
         """Return answers that an order awaits, or none after a moment.
 
         An order with tasks takes these to the clients, and is not answered. Answers that did not reach the ServerApp are given
-        again if its next order awaits them.
+        again if its next order awaits them. Answers beside those awaited are given if they are here.
         """
-        for identity in self._handed.pop(run, set[str]()).difference(order.awaited):
+        for identity in self._handed.pop(run, set[str]()).difference(order.awaited, order.beside):
             self._tasks.pop(identity, None)
         if order.tasks:
             away = {task.node for task in order.tasks} - self._streams.keys()
             self._open(run, order, await self._ask_store(self._node.elsewhere, away) if away else away)
             return Answers()
-        pending = OpenOrder(self._awaited(run, order.awaited))
+        found = await self._wait(OpenOrder(self._awaited(run, order.awaited))) if order.awaited else []
+        found += [task.answer for task in self._awaited(run, order.beside) if task.answer]
+        self._handed[run] = {answer.task for answer in found}
+        return Answers(answers=found)
+
+    async def _wait(self, pending: OpenOrder) -> list[Answer]:
+        """Return the answers to an order that come within a moment."""
         self._orders.append(pending)
         try:
             await _at_most(ORDER_SECONDS, pending.some.wait())
@@ -269,9 +275,7 @@ class Door:
                 await _at_most(min(max(LEAST_WAIT, WAIT_SHARE * age), MOST_WAIT), pending.enough.wait())
         finally:
             self._orders.remove(pending)
-        found = pending.found()
-        self._handed[run] = {answer.task for answer in found}
-        return Answers(answers=found)
+        return pending.found()
 
     async def close(self) -> None:
         """End all streams; the clients wait for the server's return."""

@@ -26,7 +26,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from fastapi import FastAPI
+from fastapi import FastAPI, HTTPException
 from flwr.common.config import get_project_dir
 from flwr.common.constant import (
     Status,
@@ -56,6 +56,7 @@ from common.door.frames import MEGABYTE, MOST_VARIABLE, ORDERS, DoorLimits, read
 from common.errors import RunError
 from common.files import find_shortage
 from common.refusals import Refusals
+from common.system_calls import return_large_blocks
 from deploy.superlink.door_node import DoorNode
 from deploy.superlink.door_thread import Address, DoorThread
 from deploy.superlink.strangers import TABLES
@@ -345,13 +346,22 @@ STARTS = threading.Lock()
 """Held while a run starts, whose app is stored first, and while the apps of ended runs are erased."""
 
 
-def start_runs_alone() -> None:
-    """Let no run start while the app of ended runs is erased; it would wait for an app that is gone."""
-    start = control_handlers.start_run
+ONLY = "fedloom serve has one run; for flwr run, start a SuperLink that outlives runs (docs/howto/flower-simulation.md)"
+
+
+def start_runs_alone(*, only: bool) -> None:
+    """Let no run start while the app of ended runs is erased; it would wait for an app that is gone.
+
+    With `only`, nothing would train in a second run, so it is refused.
+    """
+    start, started = control_handlers.start_run, list[Any]()
 
     def start_run(*arguments: Any, **options: Any) -> Any:
         with STARTS:
-            return start(*arguments, **options)
+            if only and started:
+                raise HTTPException(409, ONLY)
+            started[:] = [start(*arguments, **options)]
+            return started[0]
 
     replace(control_handlers, "start_run", start_run)
 
@@ -433,6 +443,7 @@ def main() -> None:
     parser.add_argument("--stock", action="store_true", help="let Flower's own nodes call the Fleet API of --port")
     options, sys.argv[1:] = parser.parse_known_args()
     limits = read_limits()
+    return_large_blocks()
     _, most = resource.getrlimit(resource.RLIMIT_NOFILE)
     resource.setrlimit(resource.RLIMIT_NOFILE, (most, most))  # a stranger's connections must not use them up
     logging.getLogger("uvicorn.access").addFilter(lambda record: ORDERS not in record.getMessage())  # several a second
@@ -446,7 +457,7 @@ def main() -> None:
     replace(extensions, "get_middleware", lambda: middleware)
     overwrite_deleted()
     wait_for_locks()
-    start_runs_alone()
+    start_runs_alone(only="process" in sys.argv)  # --isolation
     UploadLimit(limits.message_bytes).install()
     logging.disable(logging.INFO)
     try_door()

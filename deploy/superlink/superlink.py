@@ -7,7 +7,7 @@ import sqlite3
 import ssl
 import sys
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from contextlib import closing, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -105,8 +105,10 @@ class SuperLinkSettings:
         return _address(self.control_host, self.control_port)
 
 
-def start_superlink(processes: Processes, settings: SuperLinkSettings) -> Child:
-    """Start a SuperLink and wait until it serves.
+def start_superlink(
+    processes: Processes, settings: SuperLinkSettings, meanwhile: Callable[[], object] = lambda: None
+) -> Child:
+    """Start a SuperLink, call `meanwhile`, and wait until it serves.
 
     Raises:
         ConfigError: One of its ports is taken; names the port and the option that changes it.
@@ -124,6 +126,7 @@ def start_superlink(processes: Processes, settings: SuperLinkSettings) -> Child:
         environment=environment,
         records=records,
     )
+    meanwhile()
 
     end = time.monotonic() + START_SECONDS
     while not is_healthy(settings):

@@ -130,8 +130,9 @@ log = logging.getLogger("fedloom.server")
 FIRST_PAUSE_SECONDS, PAUSE_GROWTH, MAX_PAUSE_SECONDS = 0.05, 1.5, 1.0  # seconds between two queries of the online nodes
 QUIET_SECONDS = 5.0  # seconds without news after which the wait ends if enough nodes answered, but too few can train
 MAX_REWAIT_SECONDS = 120.0  # longest wait of a running run; a longer configured wait expects further clients
-LATE_ANSWER_SECONDS = 5.0  # seconds that late-joining nodes have to answer if enough clients are enrolled
-ANSWER_SECONDS = 30.0  # seconds to answer otherwise, and the first pause before a slow node is invited again
+ANSWER_SECONDS = (
+    30.0  # seconds to answer if clients are missing, and the first pause before a slow node is invited again
+)
 MAX_RETRY_SECONDS = 600.0  # longest such pause
 MAX_REASON = 1_000  # characters of a refusal, which may state agreed and offered terms
 REPORT_SECONDS = 5.0  # seconds between two reports of the same wait
@@ -154,7 +155,8 @@ class Enrolment:
     Args:
         invitation: Request sent to every node.
         wait: Seconds to wait for enough clients.
-        ask: Function that sends messages and returns the replies within a number of seconds.
+        ask: Function that sends messages and returns the replies within a number of seconds; with 0 seconds at once those to
+            this and earlier such calls that have come.
         clock: Monotonic seconds.
         sleep: Function that waits a number of seconds.
         names: Names that belong to keys.
@@ -186,7 +188,9 @@ class Enrolment:
         self._reported: set[tuple[str, str]] = set()
         self._alike = Counter[str]()
         self._slow: dict[int, tuple[float, float]] = {}
-        """Node without an answer in time -> time of its next invitation, and the pause before it."""
+        """Node without an answer so far -> time of its next invitation, and the pause before it."""
+        self._came: list[Message] = []
+        """Answers that nobody waited for, and that are not taken yet."""
 
     def assemble(self, grid: NodeDirectory, at_least: int) -> None:
         """Wait until `at_least` clients have enrolled, with or without training data.
@@ -255,24 +259,41 @@ class Enrolment:
     def _invite(self, nodes: list[int], *, hurry: bool) -> bool:
         """Invite some of the online nodes; return True if any answered.
 
-        With `hurry`, the wait is short and a slow node is invited again after exponentially growing pauses. A client caches its
-        prepared data and its refusal, so its next answer is fast.
+        With `hurry`, nobody waits, and answers are taken as they come. A slow node is invited again after exponentially growing
+        pauses. A client caches its prepared data and its refusal, so its next answer is fast.
         """
-        now = self._clock()
-        nodes = [node for node in nodes if not hurry or now >= self._slow.get(node, (-math.inf, 0.0))[0]]
-        if not nodes:
-            return False
-        content = encode(self._invitation)
-        messages = [limit_to(Message(content, node, ENROL), most) for node, most in self._limits(nodes).items()]
-        answered = [
-            self._take(reply) for reply in self._ask(messages, LATE_ANSWER_SECONDS if hurry else ANSWER_SECONDS)
-        ]
+        if hurry:
+            self._post(nodes)
+            replies, self._came = [one for one in self._came if one.metadata.src_node_id in self._slow], []
+        else:
+            replies = [*self._ask(self._invitations(nodes), ANSWER_SECONDS)] if nodes else []
+        answered = {self._take(reply) for reply in replies}
+        if not hurry:
+            self._postpone({*nodes} - answered)
         for node in answered:
             self._slow.pop(node, None)
-        for node in set(nodes) - set(answered):
+        return bool(answered)
+
+    def greet(self, grid: NodeDirectory) -> None:
+        """Invite nodes that are new during an exchange; their answers are taken at the next gathering."""
+        self._post(sorted({*grid.get_node_ids()} - self.roster.clients.keys() - self.roster.refused.keys()))
+
+    def _post(self, nodes: Iterable[int]) -> None:
+        """Invite nodes unless it is too early, and note the answers that have come since."""
+        now = self._clock()
+        nodes = [node for node in nodes if now >= self._slow.get(node, (-math.inf, 0.0))[0]]
+        self._postpone(nodes)
+        self._came += self._ask(self._invitations(nodes), 0.0) if nodes or self._slow else ()
+
+    def _postpone(self, nodes: Iterable[int]) -> None:
+        """Note when nodes are invited again if they do not answer."""
+        for node in nodes:
             pause = min(2 * self._slow.get(node, (0.0, ANSWER_SECONDS / 2))[1], MAX_RETRY_SECONDS)
             self._slow[node] = self._clock() + pause, pause
-        return bool(answered)
+
+    def _invitations(self, nodes: Iterable[int]) -> list[Message]:
+        content = encode(self._invitation)
+        return [limit_to(Message(content, node, ENROL), most) for node, most in self._limits(nodes).items()]
 
     def _limits(self, nodes: Iterable[int]) -> dict[int, int]:
         """Return node -> largest size of its answer in bytes, which may be that of a hub."""
@@ -325,4 +346,4 @@ class Enrolment:
             self._reported.add((client, reason))
             self.on_refusal(Refusal(client=client, reason=reason))
         if not wrote:
-            list(self._ask([Message(encode(replace(self._invitation, refusal=reason)), node, ENROL)], 0.0))
+            self._came += self._ask([Message(encode(replace(self._invitation, refusal=reason)), node, ENROL)], 0.0)

@@ -12,7 +12,7 @@ from common.door.frames import ELSEWHERE
 from common.errors import WireError
 from common.wire.messages import FAILED
 from server.exchange.flower import Ask, Pull, decode_record, door_call, encode_record, prompt_pull
-from server.exchange.grid import WrappedGrid, reply_limit
+from server.exchange.grid import WrappedGrid, is_beside, reply_limit
 
 
 def connect(grid: Grid, seconds: float) -> Grid:
@@ -44,24 +44,29 @@ class DoorGrid(WrappedGrid):
     def push_messages(self, messages: Iterable[Message]) -> list[str]:
         """Push the messages of an exchange by one call; a content that several share is in it once.
 
-        Exchanges before it are over, also for the door.
+        Exchanges before it are over, also for the door, unless all messages are beside them.
         """
         messages = list(messages)
+        is_apart = all(map(is_beside, messages))
+        asked, direct = self._asked, self._direct
+        self._asked = {one: message for one, message in asked.items() if is_apart or is_beside(message)}
+        self._direct = {one: message for one, message in direct.items() if is_apart or is_beside(message)}
         for message in messages:
             message.metadata.__dict__["_message_id"] = uuid.uuid4().hex
         order = _order_of(messages)
-        order.upload = self._upload
+        order.upload, order.awaited[:] = self._upload, self._asked
         if messages and self._ask(order) is None:
             return [*self._grid.push_messages(messages)]
-        self._asked, self._direct = {_id(message): message for message in messages}, {}
+        self._asked |= {_id(message): message for message in messages}
         return [_id(message) for message in messages]
 
     def pull_messages(self, message_ids: Iterable[str]) -> Iterator[Message]:
         """Pull the answers that the door has within a moment, and those of Flower's own nodes."""
         wanted, direct = {*message_ids}, {_id(asked) for asked in self._direct.values()}
         yield from self._pull_direct(wanted - self._asked.keys(), direct & wanted)
-        owed = (wanted & self._asked.keys()) - direct
-        answers = self._ask(Order(awaited=sorted(owed))) if owed else None
+        owed = sorted((wanted & self._asked.keys()) - direct)
+        beside = [identity for identity in owed if is_beside(self._asked[identity])]
+        answers = self._ask(Order(awaited=sorted({*owed} - {*beside}), beside=beside)) if owed else None
         for answer in answers.answers if answers else ():
             if (asked := self._asked.get(answer.task)) is None:
                 continue

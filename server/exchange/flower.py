@@ -136,9 +136,10 @@ class Uploads:
         a recipient, since the unreadable part names the sender; the client then counts as missing.
         """
         wanted = {*message_ids}
-        self._announced = {identity: reply for identity, reply in self._announced.items() if identity in wanted}
+        now = self._clock()  # other exchanges may await some, too
+        self._announced = {one: reply for one, reply in self._announced.items() if one in wanted or now < reply.end}
         self._announced |= self._hear(wanted - self._announced.keys())
-        for identity in [*self._announced]:
+        for identity in [one for one in self._announced if one in wanted]:
             reply = self._announced[identity]
             if self._fetch(reply):
                 yield self._receive(self._announced.pop(identity))

@@ -135,7 +135,18 @@ def reply_limit(message: Message) -> int:
     return int(message.metadata.__dict__.get(_MOST, 0))
 
 
-_MOST = "most"
+def set_beside(message: Message, *, value: bool) -> Message:
+    """Return a message whose answer may come during later exchanges, or may not."""
+    message.metadata.__dict__[_BESIDE] = value
+    return message
+
+
+def is_beside(message: Message) -> bool:
+    """Return True for a message whose answer may come during later exchanges."""
+    return bool(message.metadata.__dict__.get(_BESIDE, False))
+
+
+_MOST, _BESIDE = "most", "beside"
 
 
 def refuse_oversize(reply: Message, asked: Message) -> Message:
@@ -340,6 +351,9 @@ class PollingGrid(WrappedGrid):
         self._limits, self._on_exchange, self._hidden = limits, on_exchange, hidden
         self._clock, self._sleep, self._take = clock, sleep, take
         self._first_answers: dict[str, deque[float]] = defaultdict(lambda: deque([0.0], maxlen=RECENT_EXCHANGES))
+        self._posted: dict[str, Message] = {}
+        self.on_look: Callable[[], None] = lambda: None
+        """Callback several times a second while answers are awaited."""
 
     def send_and_receive(self, messages: Iterable[Message], *, timeout: float | None = None) -> list[Message]:
         """Return the replies of `exchange`, as Flower's strategies request them."""
@@ -365,6 +379,21 @@ class PollingGrid(WrappedGrid):
         self._on_exchange(exchange)
         return exchange
 
+    def post(self, messages: Iterable[Message]) -> list[Message]:
+        """Send messages beside the exchanges; return the answers that they or earlier ones have by now.
+
+        Nobody waits for an answer. It is left out if its node was sent another message since.
+        """
+        new = {message.metadata.dst_node_id: set_beside(message, value=True) for message in messages}
+        for identity, message in [*self._posted.items()]:
+            if message.metadata.dst_node_id in new:
+                set_beside(self._posted.pop(identity), value=False)
+        accepted = {*self._grid.push_messages(new.values())} if new else set[str]()
+        self._posted |= {m.metadata.message_id: m for m in new.values() if m.metadata.message_id in accepted}
+        arrived = self._pull(self._posted, {*self._posted}, lambda node, answer: None) if self._posted else {}
+        nodes = {identity: self._posted.pop(identity).metadata.dst_node_id for identity in arrived}
+        return [_set_sender(answer, nodes[one]) for one, answer in arrived.items() if not _is_lost(answer)]
+
     def _wait_for(
         self, asked: Mapping[str, Message], start: float, end: float, rhythm: deque[float], take: Take
     ) -> dict[str, Answer]:
@@ -373,7 +402,7 @@ class PollingGrid(WrappedGrid):
         waiting = set(nodes)
         self._liveness.begin()
         answers: dict[str, Answer] = {}
-        pause, usable = FIRST_PAUSE_SECONDS, 0
+        pause, usable, looked = FIRST_PAUSE_SECONDS, 0, start
         if waiting:  # an early poll slows the clients down
             self._sleep(max(start + min(HEAD_START_SHARE * min(rhythm), end) - self._clock(), 0))
         while waiting:
@@ -389,6 +418,9 @@ class PollingGrid(WrappedGrid):
             usable = sum(answer.message.has_content() for answer in answers.values())
             if not quorum_before and usable >= self._limits.min_replies:
                 end = min(end, self._limits.end_after_quorum(elapsed))
+            if began - looked >= LOOK_SECONDS:
+                looked = began
+                self.on_look()
             silent = self._liveness.silent({nodes[identity] for identity in waiting})
             waiting = {identity for identity in waiting if nodes[identity] not in silent}
             if not waiting or elapsed >= end:

@@ -3,7 +3,6 @@
 Messages to clients of one hub travel together.
 """
 
-import math
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -19,7 +18,7 @@ from common.wire.codec import Handed, decode, size_without_arrays
 from common.wire.hubs import MAX_NAME, Answer, SumBlob, address, read_sum, split_answers, sum_of
 from common.wire.messages import FAILED, TRAIN, TrainReply
 from server.exchange.flower import Pull
-from server.exchange.grid import PollingGrid, RoundLimits, Weighed, WrappedGrid, content_size, limit_to, reply_limit
+from server.exchange.grid import Weighed, WrappedGrid, content_size, is_beside, limit_to, reply_limit, set_beside
 
 SUM_FACTOR = 6
 """Largest size of a hub's sum, in replies of a client: up to three kinds in twice as many bits."""
@@ -166,7 +165,8 @@ class HubGrid(WrappedGrid):
             else:
                 groups[client.hub, id(message.content)].append(message)
         together = [self._join(hub, group) for (hub, _), group in groups.items()]
-        self._sent = {}
+        is_apart = all(map(is_beside, [*direct, *together]))
+        self._sent = {k: asked for k, asked in self._sent.items() if is_apart or any(map(is_beside, asked.values()))}
         accepted = {*self._grid.push_messages([*direct, *together])}
         for message, group in zip(together, groups.values(), strict=True):
             identity = message.metadata.message_id
@@ -187,12 +187,6 @@ class HubGrid(WrappedGrid):
                 if one.metadata.reply_to_message_id in wanted:
                     yield one
 
-    def send_and_receive(self, messages: Iterable[Message], *, timeout: float | None = None) -> Iterable[Message]:
-        """Send messages and return the answers that arrive within `timeout`, without a quorum."""
-        messages = list(messages)
-        limits = RoundLimits(max(len(messages), 1), math.inf, 0.0)
-        return PollingGrid(self, limits).send_and_receive(messages, timeout=timeout)
-
     def _join(self, hub: int, group: Sequence[Message]) -> Message:
         """Return the message to a hub in place of its clients', which keep their shares of the bytes."""
         about, names = group[0].metadata, [self._name(message) for message in group]
@@ -201,6 +195,7 @@ class HubGrid(WrappedGrid):
         for k, message in enumerate(group):
             message.content = Weighed(size * (k + 1) // len(group) - size * k // len(group))
         joined = Message(content, hub, about.message_type, ttl=about.ttl, group_id=about.group_id)
+        set_beside(joined, value=is_beside(group[0]))
         limits = [reply_limit(message) for message in group]
         sums = SUM_FACTOR * max(limits) if self.sums and about.message_type == TRAIN else 0
         return limit_to(joined, sum(limits) + sums + len(group) * HOSTED_BYTES if all(limits) else 0)

@@ -90,8 +90,8 @@ A stranger's attack should leave {share:.1f} of the rounds a second. It should c
 logged with its address. {judged} The load is the mean number of processes that wanted a core.
 
 A registered key is no stranger. Until it is barred or revoked it is a client, for whose answers a round waits. Its line names
-the key, and of two clients with a key both addresses. That of a server's flood is in the client's log. A key that answers an
-invitation slowly costs 5 s once, then again after 30 s, 60 s and so on. No round waits for a reply to an earlier one.
+the key, and of two clients with a key both addresses. That of a server's flood is in the client's log. No round waits for a
+newcomer that answers its invitation slowly, or for a reply to an earlier round.
 {absent}
 Faults of a client last {lasting}.
 The slow line holds bytes back for .1 s each way and loses a twentieth of all packets. This kernel has no netem, so a relay and

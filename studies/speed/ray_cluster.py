@@ -24,9 +24,10 @@ from client.data.read import partition_read, read_all
 from common.config.parse import parse
 from common.options import Scalar
 from common.wire.messages import TRAIN
+from deploy.data.sources import RunSource
 from deploy.simulation import blocks
 from deploy.simulation.clients import open_sessions
-from deploy.simulation.cluster import Cluster, RunSource, TeamOfActors
+from deploy.simulation.cluster import Cluster, TeamOfActors
 from deploy.simulation.grid import InProcessGrid
 from server.run import run
 from studies.speed import timing

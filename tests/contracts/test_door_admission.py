@@ -6,11 +6,13 @@ import threading
 from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import grpc
 import pytest
 from cryptography import x509
+from flwr.app import Context, Message, RecordDict
 from flwr.common.constant import NOOP_FLWR_AID
 from flwr.server.superlink.linkstate import LinkStateFactory
 from flwr.supercore.constant import FLWR_IN_MEMORY_DB_NAME
@@ -32,6 +34,8 @@ from common.door.identity import (
 )
 from common.errors import ConfigError, ConnectError
 from common.node_names import fingerprint, read_names, to_pem
+from common.wire.codec import encode
+from common.wire.messages import ENROL
 from deploy.keys import nodes as keys
 from deploy.keys.certificates import make_server_certificate
 from deploy.keys.nodes import KeyRefusedError, list_nodes, make_token, redeem_token, revoke_key
@@ -39,6 +43,11 @@ from deploy.superlink import admission
 from deploy.superlink.admission import Allowance
 from deploy.superlink.door_node import DoorNode
 from deploy.superlink.door_thread import EXPIRES, Address
+from server.clients.enrolment import ANSWER_SECONDS, Enrolment
+from server.exchange.door import DoorGrid
+from server.exchange.grid import PollingGrid, RoundLimits
+from server.exchange.relays import HubGrid
+from tests.server.simulated_nodes import INVITATION, yes
 from tests.support.doors import DoorHome, FakeNode, open_door
 from tests.support.residents import RunningResident, app_of, echo, wait_until
 
@@ -371,3 +380,34 @@ def test_keys_have_one_form(home: DoorHome) -> None:
     assert certified_key(node_certificate(home.ca, key)[1]) == plain_key(to_pem(key.public_key()))
     assert certified_key(home.ca) != b""
     assert (certified_key(b"none"), plain_key(b"none")) == (b"", b"")
+
+
+def test_a_newcomer_whose_answer_to_the_invitation_is_slow_holds_up_no_gathering_and_no_round(home: DoorHome) -> None:
+    online: Any = SimpleNamespace(get_nodes=tuple)
+    waits: list[float] = []
+
+    def ask(messages: list[Message], seconds: float) -> list[Message]:
+        waits.append(seconds)
+        return grid.send_and_receive(messages, timeout=seconds) if seconds else grid.post(messages)
+
+    def answer(message: Message, context: Context) -> Message:
+        name = "ann" if message.metadata.dst_node_id == 7 else "bob"
+        assert name == "ann" or may_answer.wait(SECONDS)
+        return Message(encode(yes(name)) if message.metadata.message_type == ENROL else RecordDict(), reply_to=message)
+
+    may_answer, enrolment = threading.Event(), Enrolment(INVITATION, 10.0, ask)
+    with open_door(home.at) as door:
+        grid = PollingGrid(HubGrid(DoorGrid(online, lambda ids: (), door.ask)), RoundLimits(1, 60.0, 0.0))
+        clients = []
+        for number, name in enumerate(("ann", "bob"), start=1):
+            clients.append(RunningResident(answer, Server(door.address, home.ca, home.make_key(name))))
+            wait_until(lambda number=number: len(door.nodes) == number)
+            online.get_node_ids = door.nodes.values
+            for _ in range(2):
+                assert [*enrolment.gather(grid, 1)] == ["ann"]
+                assert len(grid.send_and_receive([Message(RecordDict(), 7, "train")])) == 1
+        may_answer.set()
+        wait_until(lambda: [*enrolment.gather(grid, 1)] == ["ann", "bob"])
+        for client in clients:
+            client.leave()
+    assert (waits[0], {*waits[1:]}) == (ANSWER_SECONDS, {0.0}), "nobody waits for the newcomer"

@@ -18,6 +18,7 @@ from common.wire.codec import decode, encode
 from common.wire.messages import ENROL, EnrolReply, EnrolRequest
 from server.clients.enrolment import SUMS, HubAdmission
 from server.clients.ledger_heads import read_heads
+from server.exchange.grid import PollingGrid, RoundLimits
 from server.exchange.relays import HostedClient, HubGrid
 from server.record.result import Result
 from server.run import run
@@ -113,18 +114,19 @@ def test_one_message_serves_all_clients_of_a_hub(tmp_path: Path) -> None:
     assert result.bytes_up == pytest.approx(flat.bytes_up, rel=0.02)
 
 
-def test_a_grid_of_hubs_waits_by_itself_until_all_have_answered(tmp_path: Path) -> None:
+def test_the_clients_of_a_hub_answer_as_nodes_do(tmp_path: Path) -> None:
     grid = HubGrid(hubs(owners(5)))
+    polling = PollingGrid(grid, RoundLimits(3, 5.0, 0.0))
     nodes = [3, *grid.admit(8, ["a/client-0", "a/client-3"]).values()]
     content = encode(EnrolRequest("waits", to_json(settings(tmp_path)), CATALOGUE.to_json()))
-    replies = list(grid.send_and_receive([Message(content, node, ENROL) for node in nodes], timeout=5.0))
+    replies = polling.send_and_receive([Message(content, node, ENROL) for node in nodes])
     assert [reply.metadata.src_node_id for reply in replies] == nodes
     assert [decode(EnrolReply, reply.content).client for reply in replies[1:]] == ["a/client-0", "a/client-3"]
 
 
 def test_runs_with_helpers_refuse_hubs(tmp_path: Path) -> None:
     grid = HubGrid(hubs(owners(5)))
-    [reply] = grid.send_and_receive([Message(encode(INVITATION), 8, ENROL)])
+    [reply] = PollingGrid(grid, RoundLimits(1, 5.0, 0.0)).send_and_receive([Message(encode(INVITATION), 8, ENROL)])
     with pytest.raises(WireError, match="hubs do not take part in runs with helpers"):
         HubAdmission(grid, refusal=SUMS).admit(reply, {})
 

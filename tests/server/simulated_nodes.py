@@ -31,11 +31,13 @@ class World:
         """Nodes that were sent the reason of their refusal."""
         self.slow: dict[int, float] = {}
         """Node -> second from which it can answer."""
+        self.posted: dict[int, Message] = {}
+        """Node -> its invitation without an answer."""
         self.enrolment = Enrolment(INVITATION, wait, self.ask, clock=lambda: self.now, sleep=self.sleep)
 
     def ask(self, messages: list[Message], seconds: float) -> Iterable[Message]:
         nodes = [message.metadata.dst_node_id for message in messages]
-        last = max(self.slow.get(node, 0.0) for node in nodes)
+        last = max((self.slow.get(node, 0.0) for node in nodes), default=0.0)
         self.now = max(self.now, min(last, self.now + min(seconds, DEADLINE)))
         for message in messages:
             node = message.metadata.dst_node_id
@@ -46,10 +48,14 @@ class World:
                 self.explained.append((node, request.refusal))
                 continue
             self.invited.append(node)
+            message.metadata.__dict__["_message_id"] = f"m{len(self.invited)}"
+            self.posted[node] = message
+        for message in [*self.posted.values()]:
+            node = message.metadata.dst_node_id
             if self.slow.get(node, 0.0) > self.now:
                 continue
+            del self.posted[node]
             answer = self.answers[node]
-            message.metadata.__dict__["_message_id"] = f"m{len(self.invited)}"
             if isinstance(answer, str):
                 yield Message(Error(1000, answer), reply_to=message)
             else:

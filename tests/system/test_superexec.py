@@ -2,15 +2,17 @@
 
 import sys
 from collections.abc import Iterator
+from pathlib import Path
 
 import psutil
 import pytest
+import tomli_w
 
 from common.system_calls import is_linux
 from deploy.federation.processes import Processes
 from deploy.keys.certificates import ensure_certificates
 from deploy.superlink.superlink import SuperLinkSettings, free_port, start_superlink
-from tests.system.desk import NETWORK, Command, Desk, until
+from tests.system.desk import NETWORK, ROOT, Command, Desk, until
 
 pytestmark = [pytest.mark.system, pytest.mark.skipif(not is_linux(), reason="processes end with each other on Linux")]
 
@@ -47,6 +49,18 @@ def submit(desk: Desk, settings: SuperLinkSettings, run: str, rounds: int) -> Co
     return desk.start("submit", "--run-id", run, *size, "--control", settings.control_address, "--ca", ca, "--json")
 
 
+def flwr_run(desk: Desk, settings: SuperLinkSettings) -> Command:
+    """Start a run as Flower's users do, from a clone."""
+    table = {"address": settings.control_address, "root-certificates": str(settings.folder / "ca.pem")}
+    config = {"superlink": {"default": "train", "train": table}}
+    (home := desk.folder / "flwr").mkdir()
+    (home / "config.toml").write_text(tomli_w.dumps(config))
+    options = 'method="fedrule" rounds=1 federation.min-clients=1'
+    program = Path(sys.executable).with_name("flwr")
+    command = ["env", f"FLWR_HOME={home}", str(program), "run", str(ROOT), "train", "--stream", "--run-config", options]
+    return desk.program(command, desk.folder)
+
+
 def test_a_killed_superexec_costs_no_round_and_later_runs_start(
     desk: Desk, superlink: tuple[SuperLinkSettings, psutil.Process]
 ) -> None:
@@ -62,5 +76,8 @@ def test_a_killed_superexec_costs_no_round_and_later_runs_start(
     assert [event["round"] for event in desk.rounds("first")] == [*range(1, 31)]
     until(lambda: superexec_of(process) not in (None, killed), settings.log.read_text)
     assert "SuperExec ended with exit code -9; started again in 0.2 s" in settings.log.read_text()
-    second = submit(desk, settings, "second", 1)
-    assert second.end() == 0, second.error() + settings.log.read_text()[-3000:]
+    second = flwr_run(desk, settings)
+    assert second.end() == 0, second.error() + second.out.read_text()
+    [result] = [one for one in (desk.folder / "runs").glob("*/result.json") if one.parent.name != "first"]
+    assert f"run completed; result in {result}" in second.out.read_text() + second.error()
+    assert [event["answered"] for event in desk.rounds(result.parent.name)] == [1]

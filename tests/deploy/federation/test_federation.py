@@ -2,6 +2,8 @@
 
 import json
 import sys
+from collections.abc import Callable, Sequence
+from dataclasses import replace
 from io import StringIO
 from pathlib import Path
 from typing import Any
@@ -20,6 +22,7 @@ from deploy.federation.processes import Processes
 from deploy.federation.start import Order, submit
 from deploy.keys.certificates import ensure_certificates, make_server_certificate, names_of
 from deploy.superlink.control import Control
+from deploy.superlink.superlink import SuperLinkSettings
 from server.record.folder import RunDirectory
 from server.record.result import Result
 
@@ -108,6 +111,32 @@ def test_the_result_of_a_run_that_cannot_resume_is_kept(order: Order) -> None:
     assert (order.runs / "r1" / "result.json").read_text() == "old"
 
 
+def test_clients_of_the_command_start_once_while_the_superlink_starts(
+    order: Order, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    events: list[str] = []
+
+    def start_superlink(processes: Processes, settings: SuperLinkSettings, meanwhile: Callable[[], object]) -> None:
+        events.append("starts")
+        meanwhile()
+        events.append("serves")
+
+    def submit(processes: Processes, folder: Path, control: Any, order: Order, *further: Any) -> Result:
+        events.extend(key.name for key in order.keys)
+        raise KeyboardInterrupt
+
+    def start_clients() -> list[Path]:
+        events.append("clients")
+        return [tmp_path / "new.pub"]
+
+    monkeypatch.setattr(federation, "start_superlink", start_superlink)
+    monkeypatch.setattr(federation, "submit", submit)
+    settings, order = SuperLinkSettings(tmp_path / "home"), replace(order, keys=[tmp_path / "old.pub"])
+    with pytest.raises(KeyboardInterrupt):
+        federation.train(Processes(), settings, order, Console(quiet=True), start_clients)
+    assert events == ["starts", "clients", "serves", "old.pub", "new.pub"]
+
+
 def test_the_owner_s_policy_is_kept_over_a_pause(here: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     Path("strict.toml").write_text('share-metrics = "never"\n')
     calls: list[tuple[str, float]] = []
@@ -117,7 +146,10 @@ def test_the_owner_s_policy_is_kept_over_a_pause(here: Path, monkeypatch: pytest
         calls.append((policy.read_text() if policy else "", patience))
         return here / "key.pub"
 
-    def train(processes: Any, superlink: Any, order: Order, console: Any) -> Result:
+    def train(
+        processes: Any, superlink: Any, order: Order, console: Any, start_clients: Callable[[], Sequence[Path]]
+    ) -> Result:
+        assert start_clients() == [here / "key.pub"] * 2
         if not order.config.resume:
             names = json.loads(demo_catalogue().to_json())
             RunDirectory(order.runs, order.config.run_id).create(flatten(order.config), names)

@@ -14,10 +14,11 @@ from common.config.parse import parse
 from common.errors import ConfigError
 from common.options import Scalar
 from deploy.cli.options import ClusterRequest
+from deploy.data.sources import RunSource
 from deploy.federation.here import check_cluster
 from deploy.simulation import blocks as population
 from deploy.simulation.blocks import ClientShard, Team, dump
-from deploy.simulation.cluster import Cluster, Host, RunSource, check_room, describe
+from deploy.simulation.cluster import Cluster, Host, check_room, describe
 from deploy.simulation.state import simulate_measured
 
 SOURCE = RunSource("rules", "demo:0-20", 0, {})

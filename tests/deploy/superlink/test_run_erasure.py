@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from fastapi import HTTPException
 from flwr.cli.build import build_fab_from_disk
 from flwr.common.constant import NOOP_ACCOUNT_NAME, NOOP_FLWR_AID, SubStatus
 from flwr.proto.control_pb2 import StartRunRequest
@@ -61,7 +62,7 @@ def test_the_app_of_a_run_that_starts_as_an_equal_one_ends_stays(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(control_handlers, "start_run", control_handlers.start_run)  # restored after the test
-    start_runs_alone()
+    start_runs_alone(only=False)
     state = SqlLinkState(str(tmp_path / "superlink.sqlite"), NoOpFederationManager(), ObjectStoreFactory().store())
     state.initialize()
     done, create = set[int](), state.create_run
@@ -98,3 +99,24 @@ def test_the_app_of_a_run_that_starts_as_an_equal_one_ends_stays(
     finish(task)
     erase_ended(state, done)
     assert state.get_fab(app) is None
+
+
+def test_a_server_of_one_run_refuses_a_second_with_one_line_as_flwr_run_shows_it(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    handlers: Any = control_handlers
+    numbers = iter([ValueError("no app"), 1, 2])
+
+    def start() -> int:
+        if isinstance(number := next(numbers), Exception):
+            raise number
+        return number
+
+    monkeypatch.setattr(control_handlers, "start_run", start)
+    start_runs_alone(only=True)
+    with pytest.raises(ValueError, match="no app"):
+        handlers.start_run()
+    assert handlers.start_run() == 1, "a start that failed is none"
+    with pytest.raises(HTTPException, match="fedloom serve has one run") as refused:
+        handlers.start_run()
+    assert (refused.value.status_code, "\n" in refused.value.detail) == (409, False)

@@ -129,24 +129,35 @@ def test_a_running_run_waits_two_minutes_at_most_and_logs_it(caplog: pytest.LogC
 
 
 def test_a_slow_late_joining_node_delays_no_round_and_is_invited_again() -> None:
-    """The node is ready after 100 s; it has 5 s at first, and 5 s again after 30 and after 60 s more."""
+    """The node is ready after 100 s; it is invited again 30 s and 90 s after its first invitation."""
     world = World({11: yes("ann"), 12: yes("bob")}, lambda now: [11] if now < 5 else [11, 12])
     world.slow = {12: 100.0}
     assert world.gather(1) == ["ann"]
     world.now = 5.0
     while "bob" not in world.enrolment.gather(world, 1):
         world.sleep(1.0)
-    assert (world.invited, world.now) == ([11, 12, 12, 12], 105.0)
+    assert (world.invited, world.now, sum(world.naps)) == ([11, 12, 12, 12], 100.0, 95.0)
 
 
-def test_a_node_that_leaves_and_returns_before_it_answers_delays_one_round_alone() -> None:
-    """It has 5 s, and none again within 30 s."""
+def test_a_node_that_comes_during_an_exchange_is_invited_then_and_enrolled_afterwards() -> None:
+    world = World({11: yes("ann"), 12: yes("bob"), 13: "no"}, lambda now: [11] if now < 5 else [11, 12, 13])
+    assert world.gather(1) == ["ann"]
+    for world.now in (5.0, 6.0):
+        world.enrolment.greet(world)
+    assert (world.invited, [*world.enrolment.roster.clients]) == ([11, 12, 13], [11])
+    assert world.gather(1) == ["ann", "bob"]
+    world.enrolment.greet(world)
+    assert (world.invited, world.enrolment.roster.refused) == ([11, 12, 13], {13: "no"})
+
+
+def test_a_node_that_leaves_and_returns_before_it_answers_delays_no_round() -> None:
+    """It is not invited again within 30 s."""
     world = World({11: yes("ann"), 12: yes("bob")}, lambda now: [11, 12] if now >= 5 and now % 4 < 2 else [11])
     world.slow = {12: 100.0}
     assert world.gather(1) == ["ann"]
-    for world.now in (5.0, *map(float, range(10, 40))):
+    for world.now in map(float, range(5, 35)):
         assert world.gather(1) == ["ann"]
-    assert (world.invited, world.now) == ([11, 12], 39.0)
+    assert (world.invited, world.now) == ([11, 12], 34.0)
 
 
 def test_a_slow_node_that_is_required_is_waited_for() -> None:

@@ -7,10 +7,12 @@ from flwr.app import ConfigRecord, Message, RecordDict
 
 from common.door.door_pb2 import Answer, Answers, Order
 from common.door.frames import ELSEWHERE
+from deploy.superlink.door import MISSING
 from server.exchange.door import DoorGrid
 from server.exchange.flower import encode_record
-from server.exchange.grid import limit_to
+from server.exchange.grid import PollingGrid, limit_to
 from server.exchange.relays import HOSTED_BYTES, HubGrid
+from tests.server.fake_grid import LIMITS
 
 CONTENT = RecordDict({"a": ConfigRecord({"b": b"content"})})
 
@@ -48,7 +50,7 @@ def through_door(fake: Any) -> DoorGrid:
     return DoorGrid(fake, fake.pull_messages, fake.ask, upload=20.0)
 
 
-def push(grid: DoorGrid, *nodes: int) -> list[str]:
+def push(grid: DoorGrid | HubGrid, *nodes: int) -> list[str]:
     return grid.push_messages([Message(CONTENT, node, "train") for node in nodes])
 
 
@@ -122,3 +124,26 @@ def test_messages_of_an_exchange_that_is_over_are_not_held() -> None:
     push(grid, 8)
     assert [*grid.pull_messages(first)] == []
     assert len(grid._asked) == 1
+
+
+def test_a_message_beside_the_exchanges_outlasts_them_until_its_node_is_sent_another() -> None:
+    fake = FakeGrid()
+    door = through_door(fake)
+    hubs = HubGrid(door, door.pull_messages)
+    [client] = hubs.admit(8, ["hub/a"]).values()
+    grid, content = PollingGrid(hubs, LIMITS), RecordDict({"fedloom": ConfigRecord()})
+    assert grid.post([Message(CONTENT, 7, "query"), Message(content, client, "query")]) == []
+    first, hub = (task.id for task in fake.orders[0].tasks)
+    ids = push(door, 9)
+    assert (sorted(fake.orders[-1].awaited), [*fake.orders[-1].beside]) == (sorted([first, hub]), []), "they stay"
+    assert [*grid.pull_messages(ids)] == []
+    assert [*fake.orders[-1].awaited] == ids
+    grid.post([Message(CONTENT, 7, "query")])
+    second, pulled = fake.orders[-2].tasks[0].id, fake.orders[-1]
+    assert ([*pulled.awaited], sorted(pulled.beside)) == ([], sorted([second, hub]))
+    push(hubs, 9)
+    assert sorted(fake.orders[-1].awaited) == sorted([second, hub]), "the first one is over"
+    fake.answers = [Answer(task=second, content=encode_record(CONTENT)), Answer(task=hub, code=MISSING)]
+    assert [reply.metadata.src_node_id for reply in grid.post([])] == [7], "an answer that is lost is none"
+    asked = len(fake.orders)
+    assert (grid.post([]), len(fake.orders)) == ([], asked)
