@@ -24,6 +24,10 @@ RECORD, VERSION, PAYLOAD, ARRAYS = "fedloom", "wire.schema", "wire.payload", "wi
 """Name of a message's record, and its entries beside the payload's fields."""
 
 
+NO_ARRAYS = save({})
+"""Encoding of no arrays."""
+
+
 class Handed(RecordDict):
     """Content of a message inside one process: the payload itself, without records.
 
@@ -41,6 +45,16 @@ def size_without_arrays(payload: Payload) -> int:
     """Return the bytes of a payload's encoding but its arrays."""
     config, _ = _split(payload)
     return record_size(config) + len(ARRAYS)
+
+
+def hand(payload: Payload) -> Handed:
+    """Return the content of a message inside one process, which takes less time than `encode`.
+
+    Raises:
+        WireError: As in `encode`.
+    """
+    config, arrays = _split(payload)
+    return Handed(payload, record_size(config) + len(ARRAYS) + (len(save(arrays)) if arrays else len(NO_ARRAYS)))
 
 
 def encode(payload: Payload) -> RecordDict:
