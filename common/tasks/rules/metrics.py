@@ -41,7 +41,7 @@ def mean_ranks(scores: Scores, targets: NDArray[np.integer[Any]], excluded: Mask
 
 def _wins(first: Scores, second: Scores) -> Floats:
     """Return 1 where the first score is larger, ½ where both are equal, else 0."""
-    return (first > second) + (first == second) / 2
+    return np.asarray((first > second) + (first == second) / 2)
 
 
 def hit_rates(scores: Scores, right: Scores, tops: Sequence[int], total: int) -> list[float]:
