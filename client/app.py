@@ -67,12 +67,10 @@ def respond(session: Session, message: Message) -> Message:
     return answer(session, message, lambda: decode_request(message))
 
 
-def answer(
-    session: Session,
-    message: Message,
-    request: Callable[[], Payload],
-    write: Callable[[Payload], RecordDict] = encode,
-) -> Message:
+Write = Callable[[Payload], RecordDict]
+
+
+def answer(session: Session, message: Message, request: Callable[[], Payload], write: Write = encode) -> Message:
     """Return the answer to a message whose request may be decoded already; `write` makes its content."""
     try:
         return Message(write(dispatch(session, request())), reply_to=message)

@@ -157,8 +157,7 @@ class Session:
         if not shares_metrics and not request.final:
             return empty
         models = run.split_models(request.model)
-        if models[0] is not request.model:
-            request = replace(request, model=models[self._cluster(run, request)])
+        request = replace(request, model=models[self._cluster(run, request)])
         if request.final:
             self.store.write(run.run, MODEL, save({**request.model, **request.statics}))
         work = partial(self._evaluate, run, request, compares=shares_metrics and request.final)

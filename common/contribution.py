@@ -332,8 +332,7 @@ def find_doubtful(reference: Lengths, limits: Floats, lengths: dict[str, Floats]
     """Return the clients of a block whose reply the server may leave out.
 
     Args:
-        reference: Typical lengths of the last round; a block's lower median counts where it is longer,
-            since all updates may grow together.
+        reference: Typical lengths of the last round; the block's lower median if that is longer, since all may grow.
         limits: Bound on each client's length, as a multiple of the typical one; 0: none.
         lengths: Kind -> length of each client's reply, (K,).
         losses: Loss of each client, (K,).

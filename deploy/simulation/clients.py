@@ -191,8 +191,7 @@ def answer_all(sessions: Mapping[int, Session], messages: Sequence[Message], tog
         except FedloomError:
             asked = None  # each client says so
         for node in (node for cohort in cohorts({n: sessions[n] for n in by_node}, asked, together) for node in cohort):
-            message = by_node[node]
-            replies[id(message)] = answer(sessions[node], message, partial(request, message), write)
+            replies[id(by_node[node])] = answer(sessions[node], by_node[node], partial(request, by_node[node]), write)
     return [replies[id(message)] for message in messages]
 
 

@@ -130,12 +130,6 @@ class Abilities:
         """Bits of `mirrors`."""
         return _bits(self.mirrors)
 
-    @cached_property
-    def states(self) -> list[int]:
-        """Number of each relation's state."""
-        found: list[int] = self.state.tolist()
-        return found
-
     def counterparts(self, relation: int) -> Ints:
         """Return the relations that undo a relation: a state that ends its own, and an undoing action."""
         return self._counterparts[relation]
@@ -305,19 +299,16 @@ def _suggestions(
         is_short: True for the bounds of a short list.
     """
     found: list[list[tuple[int, int, int]]] = []
-    listed, events = 0, set[tuple[int, int]]()
-    triggers, targets, taboo = (
-        Counter[int](),
-        Counter[int](),
-        Counter[tuple[int, int]](),
-    )  # a taboo has a bit a relation
+    listed, events, taboo = 0, set[tuple[int, int]](), Counter[tuple[int, int]]()  # a taboo has a bit a relation
+    triggers, targets = Counter[int](), Counter[int]()
     for rule in rules:
         if listed >= most:
             break
         pair, r = divmod(rule, scores.shape[2])
         i, j = divmod(pair, len(scores))
-        is_later = (pair, abilities.states[r]) in events
-        events.add((pair, abilities.states[r]))
+        event = pair, int(abilities.state[r])
+        is_later = event in events
+        events.add(event)
         if is_later or taboo[i, j] >> r & 1 or (is_short and max(triggers[i], targets[j]) >= MOST_ALIKE):
             continue
         found.append([(i, j, one) for one in (r, *_undoing(r, scores[i, j], taboo[i, j], abilities))])
@@ -328,11 +319,6 @@ def _suggestions(
         triggers[i] += 1
         targets[j] += 1
     return found[:1] if is_short and len(targets) == 1 else found  # further actions of one device are no short list
-
-
-@lru_cache(maxsize=4096)
-def _undoers(abilities: Abilities, relation: int) -> tuple[int, ...]:
-    return tuple(abilities.counterparts(relation).tolist())
 
 
 def _bits(mask: Flags) -> int:
@@ -361,7 +347,8 @@ def _undoing(rule: int, scores: Array, taboo: int, abilities: Abilities) -> list
     Motion and switches go straight: on with on, off with off. Other pairs are usual if their scores are at least those of the
     same events with exchanged actions. Relations with a bit of `taboo` do not count.
     """
-    others = [r for r in _undoers(abilities, rule) if scores[r] > -np.inf and not taboo >> r & 1]
+    counterparts = abilities.counterparts(rule).tolist()
+    others = [r for r in counterparts if scores[r] > -np.inf and not taboo >> r & 1]
     if not others:
         return []
     other = max(others, key=lambda r: (scores[r], -r))

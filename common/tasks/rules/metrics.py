@@ -95,11 +95,10 @@ def home_metrics(
         return None
     if np.isnan(logits).any():
         return dict.fromkeys(KEYS, float("nan"))
-    right, wrong = _at(logits, positives), _at(logits, negatives)
+    right, wrong = (logits[tuple(edges.T)] for edges in (positives, negatives))
     result = {"loss": float(np.logaddexp(0, np.concatenate([-right, wrong])).mean())}  # binary cross-entropy
     area = auc(np.concatenate([right, wrong]), np.repeat([1, 0], [len(right), len(wrong)]))
-    if area is not None:
-        result["auc"] = area
+    result |= {} if area is None else {"auc": area}
     trained = np.zeros(logits.shape, dtype=bool)
     trained[tuple(train.T)] = True
     u, v, r = positives.T
@@ -107,7 +106,7 @@ def home_metrics(
     candidates = ~trained if valid is None else valid & ~trained
     if not self_pairs:
         candidates[np.diag_indices(len(logits))] = False
-    rates = hit_rates(logits[candidates], right[_at(candidates, positives)], TOPS, len(positives))
+    rates = hit_rates(logits[candidates], right[candidates[u, v, r]], TOPS, len(positives))
     hits = {f"hr{top}": rate for top, rate in zip(TOPS, rates, strict=True)}
     return {**result, "mr0": mr0, "mr1": mr0 + 1, "mr_rt": mr_rt, **hits}
 
@@ -134,7 +133,3 @@ def shown_hits(logits: NDArray[np.floating[Any]], shown: Edges, positives: Edges
 
 def _are_in(shown: Edges, positives: Edges) -> Mask:
     return np.asarray((shown[:, None] == positives[None]).all(axis=2).any(axis=0))
-
-
-def _at(values: NDArray[Any], edges: Edges) -> NDArray[Any]:
-    return np.asarray(values[tuple(edges.T)])
