@@ -4,7 +4,7 @@ import functools
 import math
 from collections.abc import Callable
 
-from flwr.app import Context, Message
+from flwr.app import Context, Message, RecordDict
 from flwr.clientapp import ClientApp
 
 from client.checks import check_client, open_consent, open_node_key
@@ -67,10 +67,13 @@ def respond(session: Session, message: Message) -> Message:
     return answer(session, message, lambda: decode_request(message))
 
 
-def answer(session: Session, message: Message, request: Callable[[], Payload]) -> Message:
-    """Return the answer to a message whose request may be decoded already."""
+Write = Callable[[Payload], RecordDict]
+
+
+def answer(session: Session, message: Message, request: Callable[[], Payload], write: Write = encode) -> Message:
+    """Return the answer to a message whose request may be decoded already; `write` makes its content."""
     try:
-        return Message(encode(dispatch(session, request())), reply_to=message)
+        return Message(write(dispatch(session, request())), reply_to=message)
     except Exception as error:
         return failure_reply(message, error)
 

@@ -332,15 +332,16 @@ def find_doubtful(reference: Lengths, limits: Floats, lengths: dict[str, Floats]
     """Return the clients of a block whose reply the server may leave out.
 
     Args:
-        reference: Typical lengths of the last round; a kind without one is compared within the block.
+        reference: Typical lengths of the last round; the block's lower median if that is longer, since all may grow.
         limits: Bound on each client's length, as a multiple of the typical one; 0: none.
         lengths: Kind -> length of each client's reply, (K,).
         losses: Loss of each client, (K,).
     """
-    middle = {**typical(rows_of_lengths(lengths)), **reference}
     trusted = np.abs(losses) <= MAX_PLAUSIBLE
     for kind, length in lengths.items():
-        most = np.where(limits > 0, DOUBT * limits * middle.get(kind, 0.0), math.inf)
+        found = np.sort(length[length > 0])
+        middle = max([reference.get(kind, 0.0), *found[: (len(found) + 1) // 2][-1:].tolist()])
+        most = np.where(limits > 0, DOUBT * limits * middle, math.inf)
         trusted &= np.isfinite(length) & (length <= most)
     return np.flatnonzero(~trusted).tolist()
 

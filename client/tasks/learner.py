@@ -196,7 +196,7 @@ def _shell(spec: TaskSpec[OptionsT, VocabularyT], run: TaskRun[OptionsT, Vocabul
 def means(rows: list[Metrics]) -> tuple[Metrics, Metrics]:
     """Return the mean of each metric over the rows that have it, and their number."""
     values = {key: [row[key] for row in rows if key in row] for key in sorted({key for row in rows for key in row})}
-    return {k: float(np.mean(v)) for k, v in values.items()}, {k: float(len(v)) for k, v in values.items()}
+    return {k: sum(v) / len(v) for k, v in values.items()}, {k: float(len(v)) for k, v in values.items()}
 
 
 def means_over_windows(rows: Sequence[Metrics]) -> tuple[Metrics, Metrics]:

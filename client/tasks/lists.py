@@ -114,11 +114,6 @@ def best_first(scores: Array, allowed: Flags) -> Ints:
     return ordered
 
 
-def first_of_each(groups: Ints) -> Ints:
-    """Return the place of the first member of each group, ascending."""
-    return np.sort(np.unique(groups, return_index=True)[1])
-
-
 def diversify(similarity: Floats, weight: float, top: int) -> Ints:
     """Choose `top` of n ranked candidates by maximal marginal relevance on ranks.
 

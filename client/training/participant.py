@@ -106,7 +106,7 @@ def split_cohort(
     cohort: list[MemberT] = []
     for member in members:
         learner = learner_of(member)
-        row_bytes = 4 * learner.row_numbers if isinstance(learner, HasWideRows) else 0
+        row_bytes = 4 * getattr(learner, "row_numbers", 0)  # `isinstance` of a protocol takes 15 µs
         is_full = len(cohort) == together or (len(cohort) + 1) * learner.size * row_bytes > STEP_BYTES
         if cohort and (is_full or is_unstacked(learner)):
             yield cohort

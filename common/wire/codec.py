@@ -43,6 +43,15 @@ def size_without_arrays(payload: Payload) -> int:
     return record_size(config) + len(ARRAYS)
 
 
+def hand(payload: Payload) -> Handed:
+    """Return the content of a message inside one process; faster than `encode`, with its errors."""
+    config, arrays = _split(payload)
+    return Handed(payload, record_size(config) + len(ARRAYS) + (len(save(arrays)) if arrays else _NO_ARRAYS))
+
+
+_NO_ARRAYS = len(save({}))
+
+
 def encode(payload: Payload) -> RecordDict:
     """Write a payload into a record.
 

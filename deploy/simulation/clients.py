@@ -28,7 +28,7 @@ from common.errors import FedloomError
 from common.node_names import simulated_node_key
 from common.privacy.mechanisms import fresh_generator
 from common.tasks.vocabulary import FEDERATED, Vocabulary
-from common.wire.codec import Handed, encode, size_without_arrays
+from common.wire.codec import Handed, encode, hand, size_without_arrays
 from common.wire.messages import TrainReply
 from common.wire.sparse_rows import stacked_sizes
 
@@ -181,6 +181,7 @@ def _reply(job: Job, outcome: TrainReply | FedloomError) -> Message:
 def answer_all(sessions: Mapping[int, Session], messages: Sequence[Message], together: int) -> list[Message]:
     """Return the clients' answers to requests other than training, equal ones in cohorts."""
     request, replies = decode_once(decode_request), dict[int, Message]()
+    write = hand if together > 1 else encode  # one at a time, they send what single nodes send
     equal: dict[int, dict[int, Message]] = {}
     for message in messages:
         equal.setdefault(id(message.content), {})[message.metadata.dst_node_id] = message
@@ -190,7 +191,7 @@ def answer_all(sessions: Mapping[int, Session], messages: Sequence[Message], tog
         except FedloomError:
             asked = None  # each client says so
         for node in (node for cohort in cohorts({n: sessions[n] for n in by_node}, asked, together) for node in cohort):
-            replies[id(by_node[node])] = answer(sessions[node], by_node[node], partial(request, by_node[node]))
+            replies[id(by_node[node])] = answer(sessions[node], by_node[node], partial(request, by_node[node]), write)
     return [replies[id(message)] for message in messages]
 
 

@@ -33,6 +33,7 @@ from flwr.supercore.task_identity import TaskIdentity
 
 from common.door.door_pb2 import Answers, Order
 from common.door.frames import ORDERS
+from common.wire.codec import Handed, encode
 
 if TYPE_CHECKING:
     from flwr.superlink.grid.http_grid import HttpGrid  # a simulation needs none of its 500 modules
@@ -60,7 +61,8 @@ __all__ = [
 
 def encode_record(content: RecordDict) -> bytes:
     """Return the bytes of a message's content, for another process of this machine."""
-    encoded: bytes = recorddict_to_proto(content).SerializeToString()
+    record = encode(content.payload) if isinstance(content, Handed) else content
+    encoded: bytes = recorddict_to_proto(record).SerializeToString()
     return encoded
 
 

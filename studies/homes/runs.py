@@ -5,7 +5,7 @@ from functools import partial
 
 import numpy as np
 
-from client.tasks.lists import best_first, first_of_each
+from client.tasks.lists import best_first
 from client.tasks.rules.data.homes import Homes, SplitHome
 from client.tasks.rules.learner import RulesLearner
 from client.tasks.rules.lists import (
@@ -111,7 +111,8 @@ def _former(scores: Array, home: SplitHome, abilities: Abilities) -> Iterator[tu
     triples = np.stack(np.unravel_index(best_first(scores, mask), scores.shape), axis=1)
     events = (triples[:, 0] * len(scores) + triples[:, 1]) * len(abilities.state) + abilities.state[triples[:, 2]]
     counts: dict[tuple[int, int], int] = {}
-    for i, j, r in triples[first_of_each(events)].tolist():
+    first = np.sort(np.unique(events, return_index=True)[1])
+    for i, j, r in triples[first].tolist():
         action = j, int(abilities.action[r])
         counts[action] = counts.get(action, 0) + 1
         if counts[action] <= FORMER_ALIKE and sum(min(n, FORMER_ALIKE) for n in counts.values()) <= TOP:

@@ -34,7 +34,8 @@ def test_a_round_keeps_sums_in_place_of_replies(
 
 
 @pytest.mark.parametrize(
-    ("bound", "reference", "expected"), [(10.0, {}, [2, 3]), (10.0, {"update": 5.0}, [3]), (0.0, {}, [3])]
+    ("bound", "reference", "expected"),
+    [(10.0, {}, [2, 3]), (10.0, {"update": 0.1}, [2, 3]), (10.0, {"update": 5.0}, [3]), (0.0, {}, [3])],
 )
 def test_doubtful_are_lengths_from_half_of_the_bound_on_and_numbers_that_are_none(
     bound: float, reference: dict[str, float], expected: list[int]

@@ -10,7 +10,7 @@ from typing import Self
 
 import numpy as np
 
-from client.tasks.lists import POOL, best_first, diversify, first_of_each
+from client.tasks.lists import POOL, best_first, diversify
 from client.tasks.rules.areas import SAME, lacks_evidence, nearness
 from client.tasks.rules.data.homes import Home
 from client.tasks.rules.refusals import refused
@@ -125,6 +125,11 @@ class Abilities:
         """Return the mask of relations whose event an action on their trigger device may bring about, R."""
         return np.array([not SENSED.match(name) for name in self.catalogue.relations], bool)
 
+    @cached_property
+    def mirror_bits(self) -> int:
+        """Bits of `mirrors`."""
+        return _bits(self.mirrors)
+
     def counterparts(self, relation: int) -> Ints:
         """Return the relations that undo a relation: a state that ends its own, and an undoing action."""
         return self._counterparts[relation]
@@ -238,17 +243,13 @@ class Candidates:
         """Return the lists of several lengths, each as `shown` makes it, by length."""
         values = scores.ravel()[self.places] + self.gains[0] + self.gains[1]
         order = best_first(values, values >= options.least)
-        triples = np.stack(np.unravel_index(self.places[order], self.shape), axis=1).astype(np.int64)
-        state = self.abilities.state
-        events = np.ravel_multi_index(
-            (triples[:, 0], triples[:, 1], state[triples[:, 2]]), (*self.shape[:2], max(self.shape[2], 1))
-        )
-        best, allowed = triples[first_of_each(events)], np.full(self.shape, -np.inf)
-        allowed.ravel()[self.places[order]] = values[order]
+        ranked, scale = self.places[order], np.full(math.prod(self.shape), -np.inf)
+        scale[ranked] = values[order]
+        allowed, rules = scale.reshape(self.shape), ranked.tolist()
         lists = {}
         for top in tops:
             most = top if options.diverse >= 1 else POOL * top
-            found = _suggestions(best, allowed, self.abilities, most, is_short=top <= SHORT)
+            found = _suggestions(rules, allowed, self.abilities, most, is_short=top <= SHORT)
             if options.diverse < 1:
                 first = np.array([suggestion[0] for suggestion in found], np.int64).reshape(-1, 3)
                 similarity = (_is_same(first[:, 0]) + _is_same(first[:, 1])) / 2.0
@@ -286,47 +287,51 @@ def _gains(home: Home, rules: Edges, relations: int) -> tuple[Floats, Floats]:
 
 
 def _suggestions(
-    rules: Edges, scores: Array, abilities: Abilities, most: int, *, is_short: bool
+    rules: list[int], scores: Array, abilities: Abilities, most: int, *, is_short: bool
 ) -> list[list[tuple[int, int, int]]]:
     """Return suggestions with about `most` rules, best first: a rule, and the one that undoes it.
 
     Args:
-        rules: The best action of each event, best first.
-        scores: Scores of rules that may be shown, N × N × R; of others, −∞.
+        rules: Flat indices of the rules that may be shown, best first; of each event the first one counts.
+        scores: Their scores, N × N × R; of others, −∞.
         abilities: Vocabulary of the run.
         most: Number of rules.
         is_short: True for the bounds of a short list.
     """
     found: list[list[tuple[int, int, int]]] = []
-    listed = 0
-    triggers, targets, beside = Counter[int](), Counter[int](), dict[tuple[int, int], Flags]()
-    for i, j, r in rules.tolist():
+    listed, events, taboo = 0, set[tuple[int, int]](), Counter[tuple[int, int]]()  # a taboo has a bit a relation
+    triggers, targets = Counter[int](), Counter[int]()
+    for rule in rules:
         if listed >= most:
             break
-        taboo = beside.setdefault((i, j), np.zeros(len(abilities.state), bool))
-        if taboo[r] or (is_short and max(triggers[i], targets[j]) >= MOST_ALIKE):
+        pair, r = divmod(rule, scores.shape[2])
+        i, j = divmod(pair, len(scores))
+        event = pair, int(abilities.state[r])
+        is_later = event in events
+        events.add(event)
+        if is_later or taboo[i, j] >> r & 1 or (is_short and max(triggers[i], targets[j]) >= MOST_ALIKE):
             continue
-        found.append([(i, j, one) for one in (r, *_undoing(r, np.where(taboo, -np.inf, scores[i, j]), abilities))])
+        found.append([(i, j, one) for one in (r, *_undoing(r, scores[i, j], taboo[i, j], abilities))])
         for *_, one in found[-1]:
-            taboo |= _beside(abilities, one)
-        beside.setdefault((j, i), np.zeros(len(abilities.state), bool))[abilities.mirrors] = True
+            taboo[i, j] |= _beside(abilities, one)
+        taboo[j, i] |= abilities.mirror_bits
         listed += len(found[-1])
         triggers[i] += 1
         targets[j] += 1
     return found[:1] if is_short and len(targets) == 1 else found  # further actions of one device are no short list
 
 
-@lru_cache(maxsize=4096)
-def _undoers(abilities: Abilities, relation: int) -> tuple[int, ...]:
-    return tuple(abilities.counterparts(relation).tolist())
+def _bits(mask: Flags) -> int:
+    """Return the number whose bits are a mask of relations, R."""
+    return sum(1 << r for r in np.flatnonzero(mask).tolist())
 
 
 @lru_cache(maxsize=4096)
-def _beside(abilities: Abilities, relation: int) -> Flags:
-    """Return the mask of relations that no list shows beside one on the same two devices, R."""
+def _beside(abilities: Abilities, relation: int) -> int:
+    """Return the bits of the relations that no list shows beside one on the same two devices."""
     mask: Flags = abilities.contradicts(relation) | (abilities.state == abilities.state[relation])
     mask[abilities.counterparts(relation)] = True
-    return mask
+    return _bits(mask)
 
 
 def goes_straight(state: str, action: str) -> bool | None:
@@ -336,27 +341,29 @@ def goes_straight(state: str, action: str) -> bool | None:
     return (state in ON) != (action in OFF or action.partition(" ")[0] in OFF)
 
 
-def _undoing(rule: int, scores: Array, abilities: Abilities) -> list[int]:
+def _undoing(rule: int, scores: Array, taboo: int, abilities: Abilities) -> list[int]:
     """Return the relation that undoes another on the same devices, if the two are the usual pair.
 
     Motion and switches go straight: on with on, off with off. Other pairs are usual if their scores are at least those of the
-    same events with exchanged actions.
+    same events with exchanged actions. Relations with a bit of `taboo` do not count.
     """
-    others = [r for r in _undoers(abilities, rule) if scores[r] > -np.inf]
+    counterparts = abilities.counterparts(rule).tolist()
+    others = [r for r in counterparts if scores[r] > -np.inf and not taboo >> r & 1]
     if not others:
         return []
     other = max(others, key=lambda r: (scores[r], -r))
     is_usual, crossed = _crossed(abilities, rule, other)
     if is_usual is None:
-        is_usual = scores[rule] + scores[other] >= sum(float(scores[each].max(initial=-np.inf)) for each in crossed)
+        largest = (max((float(scores[r]) for r in each if not taboo >> r & 1), default=-np.inf) for each in crossed)
+        is_usual = scores[rule] + scores[other] >= sum(largest)
     return [other] if is_usual else []
 
 
 @lru_cache(maxsize=4096)
-def _crossed(abilities: Abilities, rule: int, other: int) -> tuple[bool | None, tuple[Ints, ...]]:
+def _crossed(abilities: Abilities, rule: int, other: int) -> tuple[bool | None, tuple[list[int], ...]]:
     """Return if a rule and its undoing one go straight, and the relations with exchanged actions."""
     same = (
-        np.flatnonzero((abilities.state == abilities.state[a]) & (abilities.action == abilities.action[b]))
+        np.flatnonzero((abilities.state == abilities.state[a]) & (abilities.action == abilities.action[b])).tolist()
         for a, b in ((rule, other), (other, rule))
     )
     return goes_straight(*relation_parts(abilities.catalogue.relations[rule])), tuple(same)

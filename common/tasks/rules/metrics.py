@@ -21,42 +21,41 @@ def auc(scores: Scores, labels: NDArray[Any]) -> float | None:
         labels: Labels 0 or 1, (n,).
     """
     positive = np.asarray(labels, dtype=bool)
-    positives, negatives = int(positive.sum()), int((~positive).sum())
-    if not positives or not negatives:
-        return None
-    _, inverse, counts = np.unique(scores, return_inverse=True, return_counts=True)
-    midrank = np.cumsum(counts) - (counts - 1) / 2
-    wins = midrank[inverse][positive].sum() - positives * (positives + 1) / 2
-    return float(wins / (positives * negatives))
+    right, wrong = scores[positive], scores[~positive]
+    return float(_wins(right[:, None], wrong).sum() / (len(right) * len(wrong))) if len(right) and len(wrong) else None
 
 
-def mean_rank(scores: Scores, targets: NDArray[np.integer[Any]], excluded: Mask | None = None) -> float:
-    """Return the mean 0-based rank of each row's target among the row's other candidates.
+def mean_ranks(scores: Scores, targets: NDArray[np.integer[Any]], excluded: Mask) -> tuple[float, float]:
+    """Return the mean 0-based rank of each row's target, and that with some candidates left out.
 
     Args:
         scores: Scores of the candidates, (n, c).
         targets: Column of the right candidate, (n,).
-        excluded: True for candidates left out of a row's ranking, (n, c); the target is never left out.
+        excluded: True for candidates left out of a row's second ranking, (n, c); the target is never left out.
     """
-    target_scores = np.take_along_axis(scores, targets[:, None], axis=1)
-    rivals = np.ones(scores.shape, dtype=bool) if excluded is None else ~excluded
-    rivals[np.arange(len(targets)), targets] = False
-    above = ((scores > target_scores) & rivals).sum(axis=1)
-    tied = ((scores == target_scores) & rivals).sum(axis=1)
-    return float((above + tied / 2).mean())
+    rows = np.arange(len(targets))
+    ahead = _wins(scores, scores[rows, targets][:, None])
+    ahead[rows, targets] = 0
+    return float(ahead.sum(axis=1).mean()), float((ahead * ~excluded).sum(axis=1).mean())
 
 
-def hit_rates(scores: Scores, positive: Mask, tops: Sequence[int], total: int | None = None) -> list[float]:
+def _wins(first: Scores, second: Scores) -> Floats:
+    """Return 1 where the first score is larger, ½ where both are equal, else 0."""
+    return np.asarray((first > second) + (first == second) / 2)
+
+
+def hit_rates(scores: Scores, right: Scores, tops: Sequence[int], total: int) -> list[float]:
     """Return |top-n ∩ positives| / |positives| for every n in `tops`.
 
     Args:
         scores: Scores of all candidates, (m,).
-        positive: True for positives, (m,).
+        right: Scores of the positives among them.
         tops: Values of n, ascending.
-        total: |positives| if some positives are not among the candidates.
+        total: |positives|; some may not be among the candidates.
     """
-    total, right = int(positive.sum()) if total is None else total, scores[positive]
-    above, tied = (np.array([compare(scores, each).sum() for each in right]) for compare in (np.greater, np.equal))
+    above, tied = (
+        np.array([np.count_nonzero(compare(scores, each)) for each in right]) for compare in (np.greater, np.equal)
+    )
     return [float(np.clip((min(top, len(scores)) - above) / tied, 0, 1).sum()) / total for top in tops]
 
 
@@ -96,13 +95,20 @@ def home_metrics(
         return None
     if np.isnan(logits).any():
         return dict.fromkeys(KEYS, float("nan"))
-    right, wrong = _at(logits, positives), _at(logits, negatives)
+    right, wrong = (logits[tuple(edges.T)] for edges in (positives, negatives))
     result = {"loss": float(np.logaddexp(0, np.concatenate([-right, wrong])).mean())}  # binary cross-entropy
     area = auc(np.concatenate([right, wrong]), np.repeat([1, 0], [len(right), len(wrong)]))
-    if area is not None:
-        result["auc"] = area
-    result |= _ranks(logits, train, positives)
-    return result | _hits(logits, train, positives, _candidates(logits.shape, train, self_pairs, valid))
+    result |= {} if area is None else {"auc": area}
+    trained = np.zeros(logits.shape, dtype=bool)
+    trained[tuple(train.T)] = True
+    u, v, r = positives.T
+    mr0, mr_rt = mean_ranks(logits[u, v], r, trained[u, v])
+    candidates = ~trained if valid is None else valid & ~trained
+    if not self_pairs:
+        candidates[np.diag_indices(len(logits))] = False
+    rates = hit_rates(logits[candidates], right[candidates[u, v, r]], TOPS, len(positives))
+    hits = {f"hr{top}": rate for top, rate in zip(TOPS, rates, strict=True)}
+    return {**result, "mr0": mr0, "mr1": mr0 + 1, "mr_rt": mr_rt, **hits}
 
 
 def shown_metrics(logits: NDArray[np.floating[Any]], shown: Mapping[int, Edges], positives: Edges) -> dict[str, float]:
@@ -115,39 +121,15 @@ def shown_metrics(logits: NDArray[np.floating[Any]], shown: Mapping[int, Edges],
         shown: Lists of rules as shown to the home, best first, by the lengths `SHOWN_LISTS`; the first begins the shorter ones.
         positives: Test rules.
     """
-    lists = {top: shown[max(top, SHORT)][:top] for top in SHOWN_TOPS}
-    return {f"hr{top}_shown": float(shown_hits(logits, rules, positives).mean()) for top, rules in lists.items()}
+    hits = {top: _are_in(shown[max(top, SHORT)][:top], positives).mean() for top in SHOWN_TOPS}
+    is_unknown = np.isnan(logits).any()
+    return {f"hr{top}_shown": float("nan") if is_unknown else float(share) for top, share in hits.items()}
 
 
 def shown_hits(logits: NDArray[np.floating[Any]], shown: Edges, positives: Edges) -> Floats:
     """Return 1 for each test rule that is shown to the home, else 0; NaN if a logit is NaN."""
-    hits = (shown[:, None] == positives[None]).all(axis=2).any(axis=0)
-    return np.where(np.isnan(logits).any(), np.nan, hits)
+    return np.where(np.isnan(logits).any(), np.nan, _are_in(shown, positives))
 
 
-def _ranks(logits: Scores, train: Edges, positives: Edges) -> dict[str, float]:
-    u, v, r = positives.T
-    in_training = np.zeros(logits.shape, dtype=bool)
-    in_training[tuple(train.T)] = True
-    mr0 = mean_rank(logits[u, v], r)
-    return {"mr0": mr0, "mr1": mr0 + 1, "mr_rt": mean_rank(logits[u, v], r, in_training[u, v])}
-
-
-def _candidates(shape: tuple[int, ...], train: Edges, self_pairs: bool, valid: Mask | None) -> Mask:
-    candidates = np.ones(shape, dtype=bool) if valid is None else valid.copy()
-    candidates[tuple(train.T)] = False
-    if not self_pairs:
-        candidates[np.diag_indices(shape[0])] = False
-    return candidates
-
-
-def _hits(logits: Scores, train: Edges, positives: Edges, candidates: Mask) -> dict[str, float]:
-    positive = np.zeros(logits.shape, dtype=bool)
-    positive[tuple(positives.T)] = True
-    rates = hit_rates(logits[candidates], positive[candidates], TOPS, len(positives))
-    return {f"hr{top}": rate for top, rate in zip(TOPS, rates, strict=True)}
-
-
-def _at(logits: Scores, edges: Edges) -> Scores:
-    values: Scores = logits[tuple(edges.T)]
-    return values
+def _are_in(shown: Edges, positives: Edges) -> Mask:
+    return np.asarray((shown[:, None] == positives[None]).all(axis=2).any(axis=0))

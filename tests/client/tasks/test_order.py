@@ -3,17 +3,13 @@
 import numpy as np
 import pytest
 
-from client.tasks.lists import best_first, diversify, first_of_each, two_digits
+from client.tasks.lists import best_first, diversify, two_digits
 
 
 def test_ties_are_broken_by_index_and_nan_is_left_out() -> None:
     scores = np.array([[0.5, np.nan, 0.9], [0.5, 0.9, 1.0]])
     allowed = np.array([[True, True, True], [True, True, False]])
     assert best_first(scores, allowed).tolist() == [2, 4, 0, 3]
-
-
-def test_a_group_keeps_its_first_place() -> None:
-    assert first_of_each(np.array([7, 3, 7, 3, 1])).tolist() == [0, 1, 4]
 
 
 def test_diversification_puts_off_candidates_like_those_chosen() -> None:

@@ -9,7 +9,7 @@ from safetensors.numpy import save
 
 from common.arrays import Array, Arrays
 from common.errors import WireError
-from common.wire.codec import Handed, decode, encode, size_without_arrays
+from common.wire.codec import Handed, decode, encode, hand, size_without_arrays
 from common.wire.messages import EvaluateReply, TrainReply
 from common.wire.sparse_rows import DTYPE_CODES, StackedArray, blob_sizes, compress, named_rows, stacked_sizes
 from server.exchange.grid import content_size
@@ -44,6 +44,9 @@ def test_a_payload_that_is_handed_over_counts_the_bytes_of_its_encoding() -> Non
             handed = Handed(reply, size_without_arrays(reply) + sizes[k])
             assert content_size(handed) == content_size(encode(TrainReply(1, sent, {}, 0.5, 3, 2)))
             assert decode(TrainReply, handed) is reply
+            assert content_size(hand(reply)) == content_size(encode(reply))
+    evaluated = EvaluateReply(1, {"loss": 0.5}, {"loss": 3.0})
+    assert content_size(hand(evaluated)) == content_size(encode(evaluated))
 
 
 def test_a_payload_that_is_handed_over_is_not_another() -> None:
