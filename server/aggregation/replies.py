@@ -113,6 +113,10 @@ def shorten(reply: Reply, factors: Mapping[str, float], *, counts_clients: bool 
     )
 
 
+ITEM_CLIP = 1.5
+"""Multiple of the limit of an item at which more of it counts."""
+
+
 def limit_items(
     replies: Sequence[Reply], tables: Mapping[str, RowNames], solved: Arrays, liars: int, columns: int | None
 ) -> tuple[list[Reply], dict[str, float]]:
@@ -139,7 +143,7 @@ def limit_items(
         for client, excess in zip(used, row_excess(members, masses, liars) if used else [], strict=True):
             most[client] = max(most[client], float(excess.max()))
             values = sent[client][2][used[client]]
-            values[:, :columns] /= excess[:, None].astype(values.dtype)
+            values[:, :columns] /= np.maximum(excess / ITEM_CLIP, 1)[:, None].astype(values.dtype)
             updates[client].pop(table, None)
             updates[client] |= named_rows(table, ids[client], values)
     return [replace(r, train=replace(r.train, update=updates[r.client])) for r in replies], most
