@@ -130,6 +130,11 @@ class Case:
         return RowKey(PREFIX + self.task, self.method, f"{self.attack}-{self.share:g}{rule}")
 
     @property
+    def title(self) -> str:
+        """Method and task."""
+        return f"`{self.method}` {self.task}"
+
+    @property
     def liars(self) -> int:
         """Number of liars."""
         return round(self.share * SETTINGS[self.task].clients)
@@ -164,6 +169,7 @@ class Case:
 def all_cases() -> Iterator[Case]:
     """Yield every row: those of the defaults before those of the networks, honest runs first."""
     for task in SETTINGS:
+        yield Case(task, "ridge", UNCHECKED)
         yield from _cases(task, "ridge", (STATISTICS, *TARGETED.get(task, ())), SHARES)
     for task, setting in SETTINGS.items():
         yield Case(task, setting.network, UNCHECKED)
