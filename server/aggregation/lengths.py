@@ -8,7 +8,7 @@ from typing import TypeVar
 
 import numpy as np
 
-from common.arrays import Array, Arrays, Floats, Ints, norm
+from common.arrays import Array, Arrays, norm
 from common.contribution import BlockReply, Lengths, positive, typical
 from common.wire.messages import TrainReply
 from common.wire.sparse_rows import ROWS
@@ -157,41 +157,6 @@ def judge_lengths(
     }
     is_large = len(lengths) >= LARGE_ROUND
     return Judged(excess, {c: f for c, f in clipped.items() if f and is_large}, typical([*others.values()]))
-
-
-def row_excess(members: Sequence[Sequence[Ints]], masses: Sequence[Floats], liars: int) -> list[Floats]:
-    """Return the factor by which each client's rows are beyond the limit of their items, at least 1.
-
-    The limit is what the client at rank `liars` + 1 has of an item, or the median client's median if that is more. It holds
-    for masses, and for shares of a client's mass; the smaller excess counts. Of a pair, the item with the larger one counts.
-
-    Args:
-        members: Each client's rows: the item of each, or both items.
-        masses: Their masses, above 0; each client has one.
-        liars: Number of liars that are assumed.
-    """
-    items, sums, positions = [], [], []
-    for rows, mass in zip(members, masses, strict=True):
-        found, position = np.unique(rows, return_inverse=True)
-        items.append(found)
-        positions.append(position.reshape(len(rows), -1))
-        sums.append(np.bincount(position.ravel(), np.tile(mass, len(rows))))
-    item, shares = np.concatenate(items), [one / one.sum() for one in sums]
-    excess = np.maximum(np.minimum(_beyond(item, sums, liars), _beyond(item, shares, liars)), 1.0)
-    by_client = np.split(excess, np.cumsum([len(one) for one in items])[:-1])
-    return [one[position].max(axis=0) for one, position in zip(by_client, positions, strict=True)]
-
-
-def _beyond(items: Ints, masses: Sequence[Floats], liars: int) -> Floats:
-    """Return the masses of all clients' items over the limits of these items."""
-    mass = np.concatenate(masses)
-    order = np.lexsort((-mass, items))
-    first = np.flatnonzero(np.diff(items[order], prepend=-1))
-    counts, limits = np.diff(first, append=len(items)), np.empty(len(items))
-    ranked = mass[order[np.minimum(first + liars, len(items) - 1)]] * (counts > liars)
-    limits[order] = np.repeat(np.maximum(ranked, np.median([np.median(one) for one in masses])), counts)
-    beyond: Floats = mass / limits
-    return beyond
 
 
 FAR = 3.0

@@ -19,11 +19,9 @@ from common.contribution import (
     Member,
 )
 from common.errors import WireError
-from common.tasks.closed_form import RowNames
 from common.tasks.options import Capabilities
 from common.wire.messages import TrainReply
-from common.wire.sparse_rows import ROWS, named_rows, split_rows
-from server.aggregation.lengths import row_excess
+from common.wire.sparse_rows import ROWS
 
 Load = Callable[[], Arrays]
 """Returns stored arrays; each call reads those on disk anew."""
@@ -111,42 +109,6 @@ def shorten(reply: Reply, factors: Mapping[str, float], *, counts_clients: bool 
         lengths={kind: by_kind[kind] * length for kind, length in reply.lengths.items()},
         stored=reply.stored and {kind: delayed(load, kind) for kind, load in reply.stored.items()},
     )
-
-
-ITEM_CLIP = 1.5
-"""Multiple of the limit of an item at which more of it counts."""
-
-
-def limit_items(
-    replies: Sequence[Reply], tables: Mapping[str, RowNames], solved: Arrays, liars: int, columns: int | None
-) -> tuple[list[Reply], dict[str, float]]:
-    """Return statistics of clients without the excess of their rows, and client -> its largest excess.
-
-    Args:
-        replies: Statistics of single clients.
-        tables: Table of statistics -> names of its rows; see `row_excess`.
-        solved: What is solved so far.
-        liars: Number of liars that are assumed.
-        columns: End of the columns with statistics; None: all.
-    """
-    updates = {reply.client: dict(reply.update) for reply in replies}
-    most = dict.fromkeys(updates, 1.0)
-    for table, names in tables.items():
-        sent = {
-            client: split for client, update in updates.items() for split in split_rows(update) if split[0] == table
-        }
-        used = {client: np.flatnonzero(a[:, :columns].any(axis=1)) for client, (_, _, a) in sent.items()}
-        used = {client: rows for client, rows in used.items() if len(rows)}
-        ids = {c: rows if sent[c][1] is None else sent[c][1][rows].astype(np.int64) for c, rows in used.items()}
-        masses = [np.abs(sent[c][2][rows, :columns]).sum(axis=1, dtype=np.float64) for c, rows in used.items()]
-        members = [names.members(solved, one) for one in ids.values()]
-        for client, excess in zip(used, row_excess(members, masses, liars) if used else [], strict=True):
-            most[client] = max(most[client], float(excess.max()))
-            values = sent[client][2][used[client]]
-            values[:, :columns] /= np.maximum(excess / ITEM_CLIP, 1)[:, None].astype(values.dtype)
-            updates[client].pop(table, None)
-            updates[client] |= named_rows(table, ids[client], values)
-    return [replace(r, train=replace(r.train, update=updates[r.client])) for r in replies], most
 
 
 def average_by_row(replies: list[Reply]) -> list[Reply]:

@@ -4,14 +4,16 @@ The breakdown point is the share of arbitrary updates from which on an aggregate
 Every averaging strategy has them, since they change the replies.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from statistics import median_low
 
 import numpy as np
 
-from common.arrays import Arrays, Floats, norm
+from common.arrays import Arrays, Floats, Ints, norm
 from common.config.federation import RobustRule
+from common.tasks.closed_form import RowNames
+from common.wire.sparse_rows import named_rows, split_rows
 from server.aggregation.replies import Reply
 
 BLOCK_SIZE = 1 << 20
@@ -154,3 +156,69 @@ def _aggregate(members: list[Reply], rule: RobustRule, share: float) -> list[Rep
         update, gradient = aggregate(updates, malicious), aggregate(gradients, malicious)
         members = [replace(m, train=replace(m.train, update=update, gradient=gradient)) for m in members]
     return [replace(m, weight=1.0, train=replace(m.train, steps=steps)) for m in members]
+
+
+ITEM_CLIP = 1.5
+"""Multiple of the limit of an item at which more of it counts."""
+
+
+def limit_items(
+    replies: Sequence[Reply], tables: Mapping[str, RowNames], solved: Arrays, share: float, columns: int | None
+) -> tuple[list[Reply], dict[str, float]]:
+    """Return statistics in which no item counts above its limit, and client -> largest excess before.
+
+    Args:
+        replies: Statistics of single clients.
+        tables: Table of statistics -> names of its rows; a row counts by its item, or its pair of items.
+        solved: What is solved so far.
+        share: Assumed share of attackers.
+        columns: End of the columns with statistics; None: all.
+    """
+    updates, most = {r.client: dict(r.update) for r in replies}, {r.client: 1.0 for r in replies}
+    for table, names in tables.items():
+        sent = {c: (rows, a) for c, update in updates.items() for n, rows, a in split_rows(update) if n == table}
+        used = {c: np.flatnonzero(a[:, :columns].any(axis=1)) for c, (_, a) in sent.items()}
+        clients = [c for c, rows in used.items() if len(rows)]
+        ids = [(used[c] if sent[c][0] is None else sent[c][0][used[c]]).astype(np.int64) for c in clients]
+        values = [sent[c][1][used[c]] for c in clients]
+        masses = [np.abs(a[:, :columns]).sum(axis=1, dtype=np.float64) for a in values]
+        excesses = row_excess([names.members(solved, rows) for rows in ids], masses, attackers(len(replies), share))
+        for client, rows, a, excess in zip(clients, ids, values, excesses, strict=True):
+            most[client] = max(most[client], float(excess.max()))
+            a[:, :columns] /= np.maximum(excess / ITEM_CLIP, 1)[:, None].astype(a.dtype)
+            updates[client].pop(table, None)
+            updates[client] |= named_rows(table, rows, a)
+    return [replace(r, train=replace(r.train, update=updates[r.client])) for r in replies], most
+
+
+def row_excess(members: Sequence[Sequence[Ints]], masses: Sequence[Floats], liars: int) -> list[Floats]:
+    """Return by which factor each client's rows exceed the limit of their items, of a pair the larger factor.
+
+    The limit is what the client at rank `liars` + 1 has of an item, or the median client's median if that is more. An item
+    exceeds it by its mass, the sum over its rows, and by its share of the client's mass; the smaller factor counts.
+    """
+    found = [np.unique(np.array(rows), return_inverse=True) for rows in members]
+    if not found:
+        return []
+    items, ends = np.concatenate([one for one, _ in found]), np.cumsum([len(one) for one, _ in found])[:-1]
+    sums = [
+        np.bincount(at.ravel(), np.tile(mass, at.size // len(mass)))
+        for (_, at), mass in zip(found, masses, strict=True)
+    ]
+    shares = [one / one.sum() for one in sums]
+    excess = np.split(np.minimum(_beyond(items, sums, liars), _beyond(items, shares, liars)), ends)
+    return [
+        one[at.reshape(-1, len(mass))].max(axis=0) for one, (_, at), mass in zip(excess, found, masses, strict=True)
+    ]
+
+
+def _beyond(items: Ints, masses: Sequence[Floats], liars: int) -> Floats:
+    """Return the masses of all clients' items over the limits of these items."""
+    mass = np.concatenate(masses)
+    order = np.lexsort((-mass, items))
+    first = np.flatnonzero(np.diff(items[order], prepend=-1))
+    counts, limits = np.diff(first, append=len(items)), np.empty(len(items))
+    ranked = mass[order[np.minimum(first + liars, len(items) - 1)]] * (counts > liars)
+    limits[order] = np.repeat(np.maximum(ranked, np.median([np.median(one) for one in masses])), counts)
+    beyond: Floats = mass / limits
+    return beyond

@@ -39,17 +39,8 @@ from server.aggregation.lengths import (
     measure,
     scale_update,
 )
-from server.aggregation.replies import (
-    Load,
-    Reply,
-    add_up,
-    are_summed,
-    average_by_row,
-    limit_items,
-    select_whole,
-    shorten,
-)
-from server.aggregation.robust import attackers, robust_replies
+from server.aggregation.replies import Load, Reply, add_up, are_summed, average_by_row, select_whole, shorten
+from server.aggregation.robust import limit_items, robust_replies
 from server.clients.enrolment import Enrolment
 from server.exchange.grid import Weighed, content_of, content_size
 from server.round.checks import MAX_EXAMPLES, ExpectedReply, accept_reply, check_entries, limit_reply, lowest_loss
@@ -399,10 +390,9 @@ class SingleIntake(Intake):
 
     def _bound_items(self, at: RoundContext, results: Intaken) -> Intaken:
         """Return statistics with limited items, without clients that have `norm-bound` times the limit of one."""
-        liars = attackers(len(results.replies), at.config.federation.attackers)
-        columns = -1 if self._capabilities.min_count else None
-        replies, most = limit_items(results.replies, self._counts, at.state.statics, liars, columns)
-        aside = {client for client, excess in most.items() if excess > at.config.federation.norm_bound}
+        federation, columns = at.config.federation, -1 if self._capabilities.min_count else None
+        replies, most = limit_items(results.replies, self._counts, at.state.statics, federation.attackers, columns)
+        aside = {client for client, excess in most.items() if excess > federation.norm_bound}
         return self._set_aside(at, replace(results, replies=replies), {}, set(), aside)
 
     def _set_aside(
