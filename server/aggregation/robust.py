@@ -6,15 +6,16 @@ Every averaging strategy has them, since they change the replies.
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
+from functools import partial
 from statistics import median_low
 
 import numpy as np
 
-from common.arrays import Arrays, Floats, Ints, norm
+from common.arrays import Array, Arrays, Floats, Ints, norm
 from common.config.federation import RobustRule
 from common.tasks.closed_form import RowNames
-from common.wire.sparse_rows import named_rows, split_rows
-from server.aggregation.replies import Reply
+from common.wire.sparse_rows import VALUES, split_rows
+from server.aggregation.replies import Reply, with_update
 
 BLOCK_SIZE = 1 << 20
 """Numbers of all updates processed at a time."""
@@ -161,55 +162,67 @@ def _aggregate(members: list[Reply], rule: RobustRule, share: float) -> list[Rep
 ITEM_CLIP = 1.5
 """Multiple of the limit of an item at which more of it counts."""
 
+Items = tuple[Ints, Floats]
+"""Items of a client, ascending, and a number of each."""
+
 
 def limit_items(
     replies: Sequence[Reply], tables: Mapping[str, RowNames], solved: Arrays, share: float, columns: int | None
 ) -> tuple[list[Reply], dict[str, float]]:
     """Return statistics in which no item counts above its limit, and client -> largest excess before.
 
+    Arrays are read one client at a time, here and when they are added up.
+
     Args:
         replies: Statistics of single clients.
-        tables: Table of statistics -> names of its rows; a row counts by its item, or its pair of items.
+        tables: Table of statistics -> names of its rows; a row counts by its item, or by both of its pair.
         solved: What is solved so far.
         share: Assumed share of attackers.
         columns: End of the columns with statistics; None: all.
     """
-    updates, most = {r.client: dict(r.update) for r in replies}, {r.client: 1.0 for r in replies}
-    for table, names in tables.items():
-        sent = {c: (rows, a) for c, update in updates.items() for n, rows, a in split_rows(update) if n == table}
-        used = {c: np.flatnonzero(a[:, :columns].any(axis=1)) for c, (_, a) in sent.items()}
-        clients = [c for c, rows in used.items() if len(rows)]
-        ids = [(used[c] if sent[c][0] is None else sent[c][0][used[c]]).astype(np.int64) for c in clients]
-        values = [sent[c][1][used[c]] for c in clients]
-        masses = [np.abs(a[:, :columns]).sum(axis=1, dtype=np.float64) for a in values]
-        excesses = row_excess([names.members(solved, rows) for rows in ids], masses, attackers(len(replies), share))
-        for client, rows, a, excess in zip(clients, ids, values, excesses, strict=True):
-            most[client] = max(most[client], float(excess.max()))
-            a[:, :columns] /= np.maximum(excess / ITEM_CLIP, 1)[:, None].astype(a.dtype)
-            updates[client].pop(table, None)
-            updates[client] |= named_rows(table, rows, a)
-    return [replace(r, train=replace(r.train, update=updates[r.client])) for r in replies], most
+
+    def members(table: str, rows: Array | None, a: Array) -> Ints:
+        return np.array(tables[table].members(solved, np.arange(len(a)) if rows is None else rows.astype(np.int64)))
+
+    sums: dict[str, dict[str, Items]] = {table: {} for table in tables}
+    for reply in replies:
+        for table, rows, a in split_rows(reply.update):
+            if table in tables and len(used := np.flatnonzero(a[:, :columns].any(axis=1))):
+                items, at = np.unique(members(table, rows, a)[:, used], return_inverse=True)
+                mass = np.abs(a[used, :columns]).sum(axis=1, dtype=np.float64)
+                sums[table][reply.client] = items, np.bincount(at.ravel(), np.tile(mass, at.size // len(mass)))
+    excess = {table: item_excess(found, attackers(len(replies), share)) for table, found in sums.items()}
+
+    def limit(reply: Reply) -> Arrays:
+        update = dict(reply.update)
+        for table, rows, a in split_rows(reply.update):
+            if reply.client in excess.get(table, {}):
+                items, factors = excess[table][reply.client]
+                at = np.searchsorted(items, members(table, rows, a)).clip(max=len(items) - 1)
+                limited = a.copy()
+                limited[:, :columns] /= np.maximum(factors[at].max(axis=0) / ITEM_CLIP, 1)[:, None].astype(a.dtype)
+                update[table if rows is None else table + VALUES] = limited
+        return update
+
+    most = {
+        r.client: max((float(one[r.client][1].max()) for one in excess.values() if r.client in one), default=1.0)
+        for r in replies
+    }
+    return [with_update(reply, partial(limit, reply)) for reply in replies], most
 
 
-def row_excess(members: Sequence[Sequence[Ints]], masses: Sequence[Floats], liars: int) -> list[Floats]:
-    """Return by which factor each client's rows exceed the limit of their items, of a pair the larger factor.
+def item_excess(sums: Mapping[str, Items], liars: int) -> dict[str, Items]:
+    """Return by which factor each client's items exceed their limits.
 
     The limit is what the client at rank `liars` + 1 has of an item, or the median client's median if that is more. An item
-    exceeds it by its mass, the sum over its rows, and by its share of the client's mass; the smaller factor counts.
+    exceeds it by its mass and by its share of the client's mass; the smaller factor counts.
     """
-    found = [np.unique(np.array(rows), return_inverse=True) for rows in members]
-    if not found:
-        return []
-    items, ends = np.concatenate([one for one, _ in found]), np.cumsum([len(one) for one, _ in found])[:-1]
-    sums = [
-        np.bincount(at.ravel(), np.tile(mass, at.size // len(mass)))
-        for (_, at), mass in zip(found, masses, strict=True)
-    ]
-    shares = [one / one.sum() for one in sums]
-    excess = np.split(np.minimum(_beyond(items, sums, liars), _beyond(items, shares, liars)), ends)
-    return [
-        one[at.reshape(-1, len(mass))].max(axis=0) for one, (_, at), mass in zip(excess, found, masses, strict=True)
-    ]
+    if not sums:
+        return {}
+    items, masses = np.concatenate([one for one, _ in sums.values()]), [mass for _, mass in sums.values()]
+    excess = np.minimum(_beyond(items, masses, liars), _beyond(items, [one / one.sum() for one in masses], liars))
+    by_client = np.split(excess, np.cumsum([len(one) for one in masses])[:-1])
+    return {client: (one, factors) for (client, (one, _)), factors in zip(sums.items(), by_client, strict=True)}
 
 
 def _beyond(items: Ints, masses: Sequence[Floats], liars: int) -> Floats:

@@ -142,7 +142,7 @@ class ColludingGrid(TypedGrid):
 
 
 def poison(part: AnyDataset, attack: str) -> AnyDataset:
-    """Return a liar's data: homes with the backdoor's rule, or sessions of which all or some click `TARGET`."""
+    """Return a liar's data: homes with the backdoor's rule, or sessions that click `TARGET`."""
     click = partial(_click, every=QUIET_STEP if attack == QUIET else 1)
     change = _bug if isinstance(part.vocabulary, RuleCatalogue) else click
     return replace(part, units=tuple(change(unit, part.vocabulary) for unit in part.units))

@@ -122,7 +122,7 @@ class Effects:
         return [found for case in all_cases() if case.liars and (found := self.of(case))]
 
     def times(self) -> dict[str, float]:
-        """Return method and task -> processor time of a run without liars and with checks, over the one without checks."""
+        """Return method and task -> processor time with checks over that without, both without liars."""
         cases = [case for case in all_cases() if case.attack == UNCHECKED]
         rows = {case.title: self.results.row(case.key).values("time") for case in cases}
         return {title: fmean(found.values()) for title, found in rows.items() if found}

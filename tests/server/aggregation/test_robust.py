@@ -16,9 +16,9 @@ from server.aggregation.robust import (
     attackers,
     coordinate_median,
     geometric_median,
+    item_excess,
     limit_items,
     multi_krum,
-    row_excess,
     trimmed_mean,
 )
 
@@ -110,42 +110,45 @@ def test_the_assumed_number_of_attackers(replies: int, share: float, expected: i
     assert attackers(replies, share) == expected
 
 
-def pairs_of_clients(liars: int, factor: float = 1.0) -> tuple[list[list[Ints]], list[Floats]]:
-    """Return pairs of 20 clients, each with 30 of 60 items, and their masses; liars add one item to all their pairs."""
-    rng, members, masses = np.random.default_rng(0), [], []
+def sums_of(liars: int, factor: float = 1.0) -> dict[str, tuple[Ints, Floats]]:
+    """Return the masses of 30 of 60 items for each of 20 clients; those of liars are half of one further item."""
+    rng, sums = np.random.default_rng(0), {}
     for client in range(20):
-        mine = rng.permutation(60)[:30]
-        members.append([mine, np.where(client < liars, 99, np.roll(mine, 1))])
-        masses.append(rng.uniform(0.5, 1.5, 30) * (factor if client == 10 else 1.0))
-    return members, masses
+        items, masses = np.sort(rng.permutation(60)[:30]), rng.uniform(0.5, 1.5, 30) * (factor if client == 10 else 1)
+        if client < liars:
+            items, masses = np.append(items, 99), np.append(masses, masses.sum())
+        sums[f"c{client}"] = items, masses
+    return sums
 
 
 @pytest.mark.parametrize("liars", [1, 4])
-def test_rows_of_an_item_that_liars_alone_have_are_far_beyond_its_limit(liars: int) -> None:
-    excess = row_excess(*pairs_of_clients(liars), 4)
-    assert all(one.min() > 10 for one in excess[:liars])
-    assert max(one.max() for one in excess[liars:]) < 2.5
+def test_an_item_that_liars_alone_have_is_far_beyond_its_limit(liars: int) -> None:
+    most = [factors.max() for _, factors in item_excess(sums_of(liars), 4).values()]
+    assert min(most[:liars]) > 10
+    assert max(most[liars:]) < 2.5
 
 
 def test_a_client_with_much_data_or_with_one_item_is_like_others() -> None:
-    members, masses = pairs_of_clients(0, factor=50.0)
-    members[3], masses[3] = [np.array([7]), np.array([7])], np.array([1.0])
-    assert max(one.max() for one in row_excess(members, masses, 4)) < 2.5
-    assert row_excess(members, masses, 4)[3].max() < ITEM_CLIP
+    sums = sums_of(0, factor=50.0)
+    sums["c3"] = np.array([7]), np.array([1.0])
+    excess = item_excess(sums, 4)
+    assert max(factors.max() for _, factors in excess.values()) < 2.5
+    assert excess["c3"][1].max() < ITEM_CLIP
 
 
-def test_rows_without_numbers_do_not_lower_the_limit() -> None:
-    members, masses = pairs_of_clients(4)
-    before = row_excess(members, masses, 4)[10]
+def test_many_small_numbers_of_liars_do_not_lower_the_limit_of_others() -> None:
+    sums = sums_of(0)
+    before = item_excess(sums, 4)["c10"][1]
     for client in range(4):
-        members[client] = [np.concatenate([one, np.arange(100, 5000)]) for one in members[client]]
-        masses[client] = np.concatenate([masses[client], np.full(4900, 1e-9)])
-    assert row_excess(members, masses, 4)[10].max() < 1.5 * before.max()
+        items, masses = sums[f"c{client}"]
+        sums[f"c{client}"] = np.append(items, np.arange(100, 5000)), np.append(masses, np.full(4900, 1e-9))
+    assert item_excess(sums, 4)["c10"][1].max() < 1.5 * before.max()
 
 
-def test_tables_and_their_rows_are_limited_alike_and_numbers_of_clients_stay() -> None:
-    def reply(client: int, update: Arrays) -> Reply:
-        return Reply(f"c{client}", 1.0, TrainReply(1, update, {}, 0.0, 1, 1))
+def test_tables_rows_and_stored_replies_are_limited_alike_and_numbers_of_clients_stay() -> None:
+    def reply(client: int, update: Arrays, *, is_stored: bool = False) -> Reply:
+        held, stored = ({}, {"update": lambda: update, "gradient": dict}) if is_stored else (update, None)
+        return Reply(f"c{client}", 1.0, TrainReply(1, held, {}, 0.0, 1, 1), stored=stored)
 
     rng, sent = np.random.default_rng(1), []
     for client in range(12):
@@ -154,15 +157,31 @@ def test_tables_and_their_rows_are_limited_alike_and_numbers_of_clients_stay() -
         table[195] = (90, 1) if client < 2 else (0, 0)
         sent.append({"counts": table})
     names = {"counts": RowNames(lambda solved: (200,)), "later": RowNames(lambda solved: (1,))}
-    whole, most = limit_items([reply(k, one) for k, one in enumerate(sent)], names, {}, 0.2, -1)
-    rows, again = limit_items([reply(k, compress(one)) for k, one in enumerate(sent)], names, {}, 0.2, -1)
-    assert most == again
+    rows = [compress(one) for one in sent]
+    forms = [reply(k, one) for k, one in enumerate(sent)], [reply(k, one) for k, one in enumerate(rows)]
+    forms = *forms, [reply(k, one, is_stored=True) for k, one in enumerate(rows)]
     share = 90 / 110 * 20
-    assert (most["c0"], most["c5"]) == (pytest.approx(share), 1.0)
-    for one, other, before in zip(whole, rows, sent, strict=True):
-        left, right = (expand(each.update, before)["counts"] for each in (one, other))
-        np.testing.assert_array_equal(left, right)
-        np.testing.assert_array_equal(left[:, 1], before["counts"][:, 1])
-        np.testing.assert_array_equal(left[:190], before["counts"][:190])
-    assert expand(whole[0].update, sent[0])["counts"][195, 0] == pytest.approx(90 / share * ITEM_CLIP)
+    for form in forms:
+        limited, most = limit_items(form, names, {}, 0.2, -1)
+        assert (most["c0"], most["c5"]) == (pytest.approx(share), 1.0)
+        for one, before in zip(limited, sent, strict=True):
+            found = expand(one.update, before)["counts"]
+            np.testing.assert_array_equal(found[:, 1], before["counts"][:, 1])
+            np.testing.assert_array_equal(found[:190], before["counts"][:190])
+        assert expand(limited[0].update, sent[0])["counts"][195, 0] == pytest.approx(90 / share * ITEM_CLIP)
     assert sent[0]["counts"][195, 0] == 90
+
+
+def test_a_pair_counts_by_the_item_with_the_larger_excess() -> None:
+    names = RowNames(lambda solved: (60,), chosen="items", pairs="ordered")
+    solved, replies, rng = {"items": np.arange(60)}, [], np.random.default_rng(2)
+    for client in range(20):
+        pairs = rng.permutation(50)[:20] * 60 + rng.permutation(50)[:20]
+        ids = np.unique(np.append(pairs, 55 * 60 + rng.permutation(50)[:20] if client < 2 else []).astype(np.int32))
+        update = {"pairs@rows": ids, "pairs@values": np.ones((len(ids), 1), np.float32)}
+        replies.append(Reply(f"c{client}", 1.0, TrainReply(1, update, {}, 0.0, 1, 1)))
+    limited, most = limit_items(replies, {"pairs": names}, solved, 0.2, None)
+    values, ids = limited[0].update["pairs@values"].ravel(), limited[0].update["pairs@rows"]
+    assert most["c0"] > 5 > max(most[f"c{client}"] for client in range(2, 20))
+    np.testing.assert_allclose(values[ids // 60 == 55], ITEM_CLIP / most["c0"], rtol=1e-5)
+    assert values[ids // 60 != 55].min() > ITEM_CLIP / 5
