@@ -187,10 +187,11 @@ def limit_items(
     sums: dict[str, dict[str, Items]] = {table: {} for table in tables}
     for reply in replies:
         for table, rows, a in split_rows(reply.update):
-            if table in tables and len(used := np.flatnonzero(a[:, :columns].any(axis=1))):
+            if table in tables and a.ndim == 2 and len(used := np.flatnonzero(a[:, :columns].any(axis=1))):
                 items, at = np.unique(members(table, rows, a)[:, used], return_inverse=True)
                 mass = np.abs(a[used, :columns]).sum(axis=1, dtype=np.float64)
-                sums[table][reply.client] = items, np.bincount(at.ravel(), np.tile(mass, at.size // len(mass)))
+                by_item = np.bincount(at.ravel(), np.tile(mass, at.size // len(mass)))
+                sums[table][reply.client] = items, by_item.astype(np.float64)
     excess = {table: item_excess(found, attackers(len(replies), share)) for table, found in sums.items()}
 
     def limit(reply: Reply) -> Arrays:

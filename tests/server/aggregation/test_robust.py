@@ -155,8 +155,11 @@ def test_tables_rows_and_stored_replies_are_limited_alike_and_numbers_of_clients
         table = np.zeros((200, 2), np.float32)
         table[rng.permutation(190)[:20]] = 1
         table[195] = (90, 1) if client < 2 else (0, 0)
-        sent.append({"counts": table})
-    names = {"counts": RowNames(lambda solved: (200,)), "later": RowNames(lambda solved: (1,))}
+        sent.append({"counts": table, "number": np.full(1, client, np.float32)})
+    names = {
+        "counts": RowNames(lambda solved: (200,)),
+        **dict.fromkeys(("number", "later"), RowNames(lambda solved: (1,))),
+    }
     rows = [compress(one) for one in sent]
     forms = [reply(k, one) for k, one in enumerate(sent)], [reply(k, one) for k, one in enumerate(rows)]
     forms = *forms, [reply(k, one, is_stored=True) for k, one in enumerate(rows)]
@@ -166,6 +169,7 @@ def test_tables_rows_and_stored_replies_are_limited_alike_and_numbers_of_clients
         assert (most["c0"], most["c5"]) == (pytest.approx(share), 1.0)
         for one, before in zip(limited, sent, strict=True):
             found = expand(one.update, before)["counts"]
+            assert one.update["number"] == before["number"]
             np.testing.assert_array_equal(found[:, 1], before["counts"][:, 1])
             np.testing.assert_array_equal(found[:190], before["counts"][:190])
         assert expand(limited[0].update, sent[0])["counts"][195, 0] == pytest.approx(90 / share * ITEM_CLIP)
