@@ -33,7 +33,7 @@ ATTACKS = {
     MIN_MAX: "mean less γ standard deviations, γ as large as the distance to the liars' own updates allows"
     " (Shejwalkar and Houmansadr 2021)",
     PROMOTION: "training sessions of which every second click is one item",
-    QUIET: "the same in every fifth session, which stays below the bound on items",
+    QUIET: "the same in every fifth session, which is near the bound on items",
     BACKDOOR: "homes with devices of two types and one more rule between them, which few honest homes have",
     METRICS: "an honest update with the best metric in the first half of the rounds, and the worst in the second",
 }
