@@ -32,14 +32,16 @@ class RowNames:
     chosen: str = ""
     pairs: Literal["", "unordered", "ordered"] = ""
 
-    def read(self, solved: Arrays, rows: Ints) -> Ints:
-        """Return the indices of the names of each row, as many columns as it has names."""
+    def members(self, solved: Arrays, rows: Ints) -> list[Ints]:
+        """Return the position of the combination of each row, or the positions of both of a pair."""
         if self.pairs == "unordered":
             large = ((np.sqrt(8.0 * rows + 1) - 1) / 2).astype(np.int64)
-            members = [rows - large * (large + 1) // 2, large]
-        else:
-            members = [*np.divmod(rows, len(solved[self.chosen]))] if self.pairs else [rows]
-        ids = [solved[self.chosen][one] for one in members] if self.chosen else members
+            return [rows - large * (large + 1) // 2, large]
+        return [*np.divmod(rows, len(solved[self.chosen]))] if self.pairs else [rows]
+
+    def read(self, solved: Arrays, rows: Ints) -> Ints:
+        """Return the indices of the names of each row, as many columns as it has names."""
+        ids = [solved[self.chosen][one] if self.chosen else one for one in self.members(solved, rows)]
         return np.stack([index for one in ids for index in np.unravel_index(one, tuple(self.lists(solved)))], axis=1)
 
     def find(self, solved: Arrays, names: Ints) -> Ints:

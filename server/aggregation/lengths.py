@@ -235,6 +235,8 @@ class ReplyMemory:
     """Client of a small federation -> number of replies in a row that were left out as too long."""
     alignment: dict[str, dict[str, Alignment]] = field(default_factory=dict)
     """`update` and `gradient` -> client -> alignment with the others, over its rounds."""
+    allied: tuple[str, ...] = ()
+    """Clients that were in a coalition."""
 
     def past(self, noise: str) -> list[Lengths]:
         """Return the lengths of the last rounds with equal noise, since noise decides on the length."""

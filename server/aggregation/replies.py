@@ -111,6 +111,13 @@ def shorten(reply: Reply, factors: Mapping[str, float], *, counts_clients: bool 
     )
 
 
+def with_update(reply: Reply, load: Load) -> Reply:
+    """Return the reply with this update, which is read when it is needed if the reply is stored."""
+    if reply.stored is None:
+        return replace(reply, train=replace(reply.train, update=load()))
+    return replace(reply, stored={**reply.stored, UPDATE: load})
+
+
 def average_by_row(replies: list[Reply]) -> list[Reply]:
     """Rescale the replies: their mean is then, for every row, the mean over the clients that sent the row."""
     updates = rescale_rows([r.train.update for r in replies], [r.rows for r in replies], [r.weight for r in replies])

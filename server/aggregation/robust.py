@@ -4,15 +4,18 @@ The breakdown point is the share of arbitrary updates from which on an aggregate
 Every averaging strategy has them, since they change the replies.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
+from functools import partial
 from statistics import median_low
 
 import numpy as np
 
-from common.arrays import Arrays, Floats, norm
+from common.arrays import Array, Arrays, Floats, Ints, norm
 from common.config.federation import RobustRule
-from server.aggregation.replies import Reply
+from common.tasks.closed_form import RowNames
+from common.wire.sparse_rows import VALUES, split_rows
+from server.aggregation.replies import Reply, with_update
 
 BLOCK_SIZE = 1 << 20
 """Numbers of all updates processed at a time."""
@@ -154,3 +157,82 @@ def _aggregate(members: list[Reply], rule: RobustRule, share: float) -> list[Rep
         update, gradient = aggregate(updates, malicious), aggregate(gradients, malicious)
         members = [replace(m, train=replace(m.train, update=update, gradient=gradient)) for m in members]
     return [replace(m, weight=1.0, train=replace(m.train, steps=steps)) for m in members]
+
+
+ITEM_CLIP = 1.5
+"""Multiple of the limit of an item at which more of it counts."""
+
+Items = tuple[Ints, Floats]
+"""Items of a client, ascending, and a number of each."""
+
+
+def limit_items(
+    replies: Sequence[Reply], tables: Mapping[str, RowNames], solved: Arrays, share: float, columns: int | None
+) -> tuple[list[Reply], dict[str, float]]:
+    """Return statistics in which no item counts above its limit, and client -> largest excess before.
+
+    Arrays are read one client at a time, here and when they are added up.
+
+    Args:
+        replies: Statistics of single clients.
+        tables: Table of statistics -> names of its rows; a row counts by its item, or by both of its pair.
+        solved: What is solved so far.
+        share: Assumed share of attackers.
+        columns: End of the columns with statistics; None: all.
+    """
+
+    def members(table: str, rows: Array | None, a: Array) -> Ints:
+        return np.array(tables[table].members(solved, np.arange(len(a)) if rows is None else rows.astype(np.int64)))
+
+    sums: dict[str, dict[str, Items]] = {table: {} for table in tables}
+    for reply in replies:
+        for table, rows, a in split_rows(reply.update):
+            if table in tables and a.ndim == 2 and len(used := np.flatnonzero(a[:, :columns].any(axis=1))):
+                items, at = np.unique(members(table, rows, a)[:, used], return_inverse=True)
+                mass = np.abs(a[used, :columns]).sum(axis=1, dtype=np.float64)
+                by_item = np.bincount(at.ravel(), np.tile(mass, at.size // len(mass)))
+                sums[table][reply.client] = items, by_item.astype(np.float64)
+    excess = {table: item_excess(found, attackers(len(replies), share)) for table, found in sums.items()}
+
+    def limit(reply: Reply) -> Arrays:
+        update = dict(reply.update)
+        for table, rows, a in split_rows(reply.update):
+            if reply.client in excess.get(table, {}):
+                items, factors = excess[table][reply.client]
+                at = np.searchsorted(items, members(table, rows, a)).clip(max=len(items) - 1)
+                limited = a.copy()
+                limited[:, :columns] /= np.maximum(factors[at].max(axis=0) / ITEM_CLIP, 1)[:, None].astype(a.dtype)
+                update[table if rows is None else table + VALUES] = limited
+        return update
+
+    most = {
+        r.client: max((float(one[r.client][1].max()) for one in excess.values() if r.client in one), default=1.0)
+        for r in replies
+    }
+    return [with_update(reply, partial(limit, reply)) for reply in replies], most
+
+
+def item_excess(sums: Mapping[str, Items], liars: int) -> dict[str, Items]:
+    """Return by which factor each client's items exceed their limits.
+
+    The limit is what the client at rank `liars` + 1 has of an item, or the median client's median if that is more. An item
+    exceeds it by its mass and by its share of the client's mass; the smaller factor counts.
+    """
+    if not sums:
+        return {}
+    items, masses = np.concatenate([one for one, _ in sums.values()]), [mass for _, mass in sums.values()]
+    excess = np.minimum(_beyond(items, masses, liars), _beyond(items, [one / one.sum() for one in masses], liars))
+    by_client = np.split(excess, np.cumsum([len(one) for one in masses])[:-1])
+    return {client: (one, factors) for (client, (one, _)), factors in zip(sums.items(), by_client, strict=True)}
+
+
+def _beyond(items: Ints, masses: Sequence[Floats], liars: int) -> Floats:
+    """Return the masses of all clients' items over the limits of these items."""
+    mass = np.concatenate(masses)
+    order = np.lexsort((-mass, items))
+    first = np.flatnonzero(np.diff(items[order], prepend=-1))
+    counts, limits = np.diff(first, append=len(items)), np.empty(len(items))
+    ranked = mass[order[np.minimum(first + liars, len(items) - 1)]] * (counts > liars)
+    limits[order] = np.repeat(np.maximum(ranked, np.median([np.median(one) for one in masses])), counts)
+    beyond: Floats = mass / limits
+    return beyond

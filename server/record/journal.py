@@ -387,5 +387,6 @@ def restore(checkpoint: Checkpoint) -> RunState:
         kind: {client: Alignment(**sums) for client, sums in clients.items()}
         for kind, clients in stored.get("alignment", {}).items()
     }
-    memory = ReplyMemory(recent, dict(stored.get("excluded", {})), dict(stored.get("left_out", {})), alignment)
+    excluded, left_out = dict(stored.get("excluded", {})), dict(stored.get("left_out", {}))
+    memory = ReplyMemory(recent, excluded, left_out, alignment, tuple(stored.get("allied", ())))
     return RunState(checkpoint.round, model, groups, statics, dict(checkpoint.state["counted"]), plan, memory)

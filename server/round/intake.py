@@ -41,7 +41,7 @@ from server.aggregation.lengths import (
     scale_update,
 )
 from server.aggregation.replies import Load, Reply, add_up, are_summed, average_by_row, select_whole, shorten
-from server.aggregation.robust import robust_replies
+from server.aggregation.robust import limit_items, robust_replies
 from server.clients.enrolment import Enrolment
 from server.exchange.grid import Weighed, content_of, content_size
 from server.round.checks import MAX_EXAMPLES, ExpectedReply, accept_reply, check_entries, limit_reply, lowest_loss
@@ -219,6 +219,8 @@ class SingleIntake(Intake):
         )
         form = TASKS[config.task].closed_form if self._capabilities.closed_form else None
         self._entries: Mapping[str, Entries] = {} if form is None else form.entries
+        counts = [name for name, one in self._entries.items() if one.low >= 0]
+        self._counts = {name: names for name, names in (form.lasting if form else {}).items() if name in counts}
         self._at: RoundContext | None = None
         """Round whose replies are expected, in this phase."""
         self._phase = LOCAL
@@ -372,23 +374,34 @@ class SingleIntake(Intake):
         """Return the results without opposed clients and coalitions, if the others are a quorum.
 
         Who is persistently opposed is named. Who is opposed in this round alone is a suspect: clients with validation data
-        vote on it, and without such data it does not count in this round. A coalition never counts.
+        vote on it, and without such data it does not count in this round. Who was in a coalition never counts again.
         """
         names = [reply.client for reply in results.replies]
-        if at.cost or self._capabilities.closed_form or are_summed(results.replies) or len(names) < MIN_CLIENTS:
+        if at.cost or are_summed(results.replies) or len(names) < MIN_CLIENTS:
             return results
+        if self._capabilities.closed_form:
+            return self._bound_items(at, results)
         memory, opposed, suspects, allied = results.reply_memory, dict[str, str](), set[str](), set[str]()
         for kind in (UPDATE, GRADIENT) if self._capabilities.needs_gradient else (UPDATE,):
             found = dict[str, float]()
             for loads in self._by_model(at, results.replies, kind):
                 members, rows = directions(loads)
-                coalition = find_coalition(rows)
+                coalition = find_coalition(rows) | np.array([one in memory.allied for one in members], bool)
                 allied |= {members[k] for k in np.flatnonzero(coalition)}
                 found |= cosines(members, rows, coalition)
             memory = memory.align(kind, found)
             opposed |= find_opposed(memory.alignment[kind], names)
             suspects |= outliers(found, SUSPICION)
+        if len(allied) < len(names) / 2:
+            memory = replace(memory, allied=tuple(sorted(allied | {*memory.allied})))
         return self._set_aside(at, replace(results, reply_memory=memory), opposed, suspects - allied, allied)
+
+    def _bound_items(self, at: RoundContext, results: Intaken) -> Intaken:
+        """Return statistics with limited items, without clients that have `norm-bound` times the limit of one."""
+        federation, columns = at.config.federation, -1 if self._capabilities.min_count else None
+        replies, most = limit_items(results.replies, self._counts, at.state.statics, federation.attackers, columns)
+        aside = {client for client, excess in most.items() if excess > federation.norm_bound}
+        return self._set_aside(at, replace(results, replies=replies), {}, set(), aside)
 
     def _set_aside(
         self,

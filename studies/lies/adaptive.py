@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
+from functools import partial
 
 import numpy as np
 from flwr.app import Message
@@ -18,7 +19,7 @@ from common.wire.codec import decode, encode
 from common.wire.messages import EVALUATE, TRAIN, EvaluateReply, TrainReply
 from common.wire.sparse_rows import ROWS
 from server.aggregation.lengths import CLIP
-from studies.lies.effect_cases import ALIE, DRIFT, FLIP, IPM, METRICS, MIN_MAX, STATISTICS, Case
+from studies.lies.effect_cases import ALIE, DRIFT, FLIP, IPM, METRICS, MIN_MAX, QUIET, STATISTICS, Case
 from studies.lies.liars import TypedGrid
 
 TARGET = 400
@@ -27,7 +28,7 @@ TARGET = 400
 TRIGGER, ACTION, RELATION = "twitter", "wordpress", "new_tweet_by_you → create_a_post"
 """Rule of the backdoor: device types and relation."""
 
-DEVIATIONS, INNER, DRIFTED = 1.5, -0.5, 0.5
+DEVIATIONS, INNER, DRIFTED, QUIET_STEP = 1.5, -0.5, 0.5, 5
 
 Plot = Callable[[Sequence[Arrays]], list[Arrays]]
 """Change of the liars' honest arrays of a round into what they send."""
@@ -140,9 +141,10 @@ class ColludingGrid(TypedGrid):
         message.__dict__["_content"] = encode(replace(reply, metrics={**reply.metrics, metric.key: value}))
 
 
-def poison(part: AnyDataset) -> AnyDataset:
+def poison(part: AnyDataset, attack: str) -> AnyDataset:
     """Return a liar's data: homes with the backdoor's rule, or sessions that click `TARGET`."""
-    change = _bug if isinstance(part.vocabulary, RuleCatalogue) else _click
+    click = partial(_click, every=QUIET_STEP if attack == QUIET else 1)
+    change = _bug if isinstance(part.vocabulary, RuleCatalogue) else click
     return replace(part, units=tuple(change(unit, part.vocabulary) for unit in part.units))
 
 
@@ -165,8 +167,8 @@ def _bug(home: Home, catalogue: RuleCatalogue) -> Home:
     return replace(home, devices=tuple(devices), rules=as_edges(rules), when=())
 
 
-def _click(visitor: Visitor, items: Items) -> Visitor:
+def _click(visitor: Visitor, items: Items, every: int) -> Visitor:
     sessions = tuple(session.copy() for session in visitor.sessions)
-    for session in sessions:
+    for session in sessions[::every]:
         session[1::2] = TARGET
     return replace(visitor, sessions=sessions)

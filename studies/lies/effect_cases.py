@@ -12,7 +12,7 @@ PREFIX = "real-"
 """Prefix of the names of the sets in the stored results."""
 
 HONEST, VALIDATED, UNCHECKED = "honest", "honest, validated", "honest, unchecked"
-STATISTICS, FLIP, DRIFT, ALIE, IPM, MIN_MAX, PROMOTION, BACKDOOR, METRICS = (
+STATISTICS, FLIP, DRIFT, ALIE, IPM, MIN_MAX, PROMOTION, QUIET, BACKDOOR, METRICS = (
     "false statistics",
     "sign flip",
     "drift",
@@ -20,6 +20,7 @@ STATISTICS, FLIP, DRIFT, ALIE, IPM, MIN_MAX, PROMOTION, BACKDOOR, METRICS = (
     "IPM",
     "min-max",
     "promotion",
+    "quiet promotion",
     "backdoor",
     "false metrics",
 )
@@ -32,12 +33,13 @@ ATTACKS = {
     MIN_MAX: "mean less γ standard deviations, γ as large as the distance to the liars' own updates allows"
     " (Shejwalkar and Houmansadr 2021)",
     PROMOTION: "training sessions of which every second click is one item",
+    QUIET: "the same in every fifth session, which is near the bound on items",
     BACKDOOR: "homes with devices of two types and one more rule between them, which few honest homes have",
     METRICS: "an honest update with the best metric in the first half of the rounds, and the worst in the second",
 }
 """Attack -> what the liars send."""
 
-TARGETED = {"sessions": (PROMOTION,), "rules": (BACKDOOR,)}
+TARGETED = {"sessions": (PROMOTION, QUIET), "rules": (BACKDOOR,)}
 """Task -> attacks on its data, whose success is the share of honest lists with their target."""
 
 UPDATES = (FLIP, DRIFT, ALIE, IPM, MIN_MAX, METRICS)
@@ -128,6 +130,11 @@ class Case:
         return RowKey(PREFIX + self.task, self.method, f"{self.attack}-{self.share:g}{rule}")
 
     @property
+    def title(self) -> str:
+        """Method and task."""
+        return f"`{self.method}` {self.task}"
+
+    @property
     def liars(self) -> int:
         """Number of liars."""
         return round(self.share * SETTINGS[self.task].clients)
@@ -162,6 +169,7 @@ class Case:
 def all_cases() -> Iterator[Case]:
     """Yield every row: those of the defaults before those of the networks, honest runs first."""
     for task in SETTINGS:
+        yield Case(task, "ridge", UNCHECKED)
         yield from _cases(task, "ridge", (STATISTICS, *TARGETED.get(task, ())), SHARES)
     for task, setting in SETTINGS.items():
         yield Case(task, setting.network, UNCHECKED)

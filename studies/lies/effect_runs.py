@@ -106,7 +106,9 @@ def measure(case: Case, seed: int, data: Path, runs: Path) -> Trial:
     liars = sorted(np.random.default_rng([seed, len(parts)]).permutation(nodes)[: case.liars].tolist())
     targets = TARGETED.get(case.task, ())
     lies = case.attack in targets
-    sessions, _ = open_sessions([poison(p) if lies and k in liars else p for k, p in zip(nodes, parts, strict=True)])
+    sessions, _ = open_sessions(
+        [poison(p, case.attack) if lies and k in liars else p for k, p in zip(nodes, parts, strict=True)]
+    )
     with run_folder(runs, config.run_id) as folder:
         try:
             result = run(ColludingGrid(sessions, case, liars, config.rounds), config, runs)

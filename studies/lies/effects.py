@@ -122,19 +122,19 @@ class Effects:
         return [found for case in all_cases() if case.liars and (found := self.of(case))]
 
     def times(self) -> dict[str, float]:
-        """Return task -> processor time of a run without liars and with checks, over the one without checks."""
+        """Return method and task -> processor time with checks over that without, both without liars."""
         cases = [case for case in all_cases() if case.attack == UNCHECKED]
-        rows = {case.task: self.results.row(case.key).values("time") for case in cases}
-        return {task: fmean(found.values()) for task, found in rows.items() if found}
+        rows = {case.title: self.results.row(case.key).values("time") for case in cases}
+        return {title: fmean(found.values()) for title, found in rows.items() if found}
 
     def unchecked(self) -> dict[str, tuple[float, float]]:
-        """Return task -> quality without checks and with them, both without liars."""
+        """Return method and task -> quality without checks and with them, both without liars."""
         pairs = {}
         for case in (case for case in all_cases() if case.attack == UNCHECKED):
             without, checked = (self.results.row(one.key).trials for one in (case, case.honest))
             if seeds := without.keys() & checked.keys():
                 qualities = (fmean(_quality(case, each[s]) for s in sorted(seeds)) for each in (without, checked))
-                pairs[case.task] = (next(qualities), next(qualities))
+                pairs[case.title] = (next(qualities), next(qualities))
         return pairs
 
     def mistaken(self) -> tuple[int, int]:
@@ -185,12 +185,14 @@ def findings(effects: Effects, found: Sequence[Effect]) -> Iterator[Claim]:
     yield claim("All liars are named", up_to, lambda one: one.named == one.liars)
     mistaken, runs = effects.mistaken()
     yield Claim(f"No round line names an honest client ({mistaken} in {runs} runs)", mistaken == 0)
-    qualities, spreads = effects.unchecked(), {one.case.task: one.spread for one in networks}
-    text = ", ".join(f"{task} {checked / without - 1:+.1%}" for task, (without, checked) in qualities.items())
-    equal = all(abs(without - checked) <= spreads.get(task, math.nan) for task, (without, checked) in qualities.items())
+    qualities, spreads = effects.unchecked(), {one.case.title: one.spread for one in up_to}
+    text = ", ".join(f"{title} {checked / without - 1:+.1%}" for title, (without, checked) in qualities.items())
+    equal = all(
+        abs(without - checked) <= spreads.get(title, math.nan) for title, (without, checked) in qualities.items()
+    )
     yield Claim(f"Checks change honest runs by at most one spread ({text})", equal)
     times = effects.times()
-    text = ", ".join(f"{task} {ratio - 1:+.0%}" for task, ratio in times.items())
+    text = ", ".join(f"{title} {ratio - 1:+.0%}" for title, ratio in times.items())
     yield Claim(
         f"Checks take at most 10 % of an honest run's processor time ({text})",
         max(times.values(), default=0.0) <= MOST_TIME,

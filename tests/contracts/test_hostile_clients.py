@@ -1,5 +1,6 @@
 """Clients whose replies are well formed and within the bound on norms, and harm: named, bounded, or voted down."""
 
+from collections.abc import Sequence
 from contextlib import nullcontext
 from pathlib import Path
 
@@ -7,6 +8,7 @@ import numpy as np
 import pytest
 
 from client.data.read import partition, read_all
+from common.arrays import Arrays
 from common.config.parse import parse
 from common.errors import WireError
 from common.tasks.closed_form import Entries
@@ -17,6 +19,8 @@ from server.record.folder import RunDirectory
 from server.record.journal import restore
 from server.round.checks import check_entries
 from server.run import run
+from studies.lies.adaptive import PLOTS, ColludingGrid
+from studies.lies.effect_cases import ALIE, Case
 from studies.lies.liars import LyingGrid, scaled, trained
 
 CLIENTS = LIAR = 20
@@ -49,6 +53,26 @@ def test_a_sign_flip_is_named_and_stays_away_and_its_memory_is_in_the_checkpoint
     assert memory.excluded[f"client-{LIAR - 1}"] == len(found)
     assert len(memory.alignment["update"]) == CLIENTS
     assert memory.alignment["update"][f"client-{LIAR - 1}"].mean < 0
+
+
+def test_who_was_in_a_coalition_stays_aside_and_is_not_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    calls = 0
+
+    def once(honest: Sequence[Arrays]) -> list[Arrays]:
+        nonlocal calls
+        calls += 1
+        return [honest[0]] * len(honest) if calls == 1 else [*honest]
+
+    monkeypatch.setitem(PLOTS, ALIE, once)
+    flat = {"task": "rules", "method": "fedavg", "run-id": "toy", "rounds": 3, "training.local-steps": 10}
+    sessions, _ = open_sessions(partition(read_all("rules", "demo:0-60"), CLIENTS))
+    run(ColludingGrid(sessions, Case("rules", "fedavg", ALIE, 0.1), (1, 20), 3), parse(flat), tmp_path)
+    rounds = [event for event in RunDirectory(tmp_path, "toy").events() if isinstance(event, RoundEvent)]
+    assert [event.server["set_aside"] for event in rounds] == [2, 2, 2]
+    assert not any(event.refused for event in rounds)
+    checkpoint = RunDirectory(tmp_path, "toy").checkpoints.load_latest()
+    assert checkpoint is not None
+    assert restore(checkpoint).reply_memory.allied == ("client-0", "client-19")
 
 
 def test_no_honest_client_is_named(tmp_path: Path) -> None:

@@ -11,7 +11,7 @@ from common.config.parse import parse
 from studies.harness.results import Results
 from studies.harness.row import Trial
 from studies.lies import effect_runs
-from studies.lies.adaptive import ACTION, PLOTS, RELATION, TARGET, TRIGGER, backdoor, min_max, poison
+from studies.lies.adaptive import ACTION, PLOTS, QUIET_STEP, RELATION, TARGET, TRIGGER, backdoor, min_max, poison
 from studies.lies.effect_cases import (
     ALIE,
     ATTACKS,
@@ -20,6 +20,7 @@ from studies.lies.effect_cases import (
     METRICS,
     PLANNER,
     PROMOTION,
+    QUIET,
     SETTINGS,
     STATISTICS,
     VALIDATED,
@@ -86,15 +87,19 @@ def test_homes_of_liars_have_the_rule_of_the_backdoor_and_sessions_the_target() 
             "relations": (*homes.vocabulary.relations, RELATION),
         }
     )
-    false = poison(replace(homes, vocabulary=names))
+    false = poison(replace(homes, vocabulary=names), BACKDOOR)
     trigger, action, relation = backdoor(names)
     for home, honest in zip(false.units, homes.units, strict=True):
         types = np.array([device.entity for device in home.devices])
         added = [rule for rule in home.rules.tolist() if rule[2] == relation]
         assert len(home.rules) == len(honest.rules) + 1
         assert [(types[i], types[j]) for i, j, _ in added] == [(trigger, action)]
-    sessions = poison(read_all("sessions", "demo:0-3"))
-    assert all((one[1::2] == TARGET).all() for visitor in sessions.units for one in visitor.sessions)
+    honest = read_all("sessions", "demo:0-3")
+    for attack, every in ((PROMOTION, 1), (QUIET, QUIET_STEP)):
+        for visitor, before in zip(poison(honest, attack).units, honest.units, strict=True):
+            assert all((one[1::2] == TARGET).all() for one in visitor.sessions[::every])
+            unchanged = zip(visitor.sessions, before.sessions, strict=True)
+            assert all(np.array_equal(a, b) for k, (a, b) in enumerate(unchanged) if k % every)
 
 
 @pytest.fixture
