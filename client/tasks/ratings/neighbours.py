@@ -23,8 +23,11 @@ from common.tasks.ratings.neighbours import (
 from common.tasks.ratings.options import RatingsOptions
 from common.wire.sparse_rows import named_rows
 
-HIDDEN_SHARE = 20
-"""One of so many ratings is in no sum; rank and λ are chosen by those."""
+HIDDEN_SHARE, MOST_HIDDEN = 20, 5
+"""One of so many ratings, at most so many of a rater, is in no sum; rank and λ are chosen by those.
+
+Errors of a rater with many ratings would else be as long as a liar's.
+"""
 
 
 NO_FACTORS = (0, 1.0)
@@ -50,7 +53,7 @@ def statistics(solved: Arrays, raters: Sequence[Rated], options: RatingsOptions)
         return _pair_sums(solved, summed, options)
     errors = np.zeros(len(solved[CHOICES]) + 1, np.float32)
     for train, first in zip(raters, summed, strict=True):
-        hidden = Rated(train.items[len(first) :][:MOST_RATINGS], train.values[len(first) :][:MOST_RATINGS])
+        hidden = Rated(train.items[len(first) :][:MOST_HIDDEN], train.values[len(first) :][:MOST_HIDDEN])
         errors += _errors(solved, first, hidden, options)
     return {ERRORS: errors}
 
@@ -100,7 +103,7 @@ def _residuals(solved: Arrays, train: Rated, options: RatingsOptions) -> tuple[f
 
 def _summed(train: Rated) -> Rated:
     """Return the ratings that count in the sums of items and pairs."""
-    return train.first(min(len(train) - len(train) // HIDDEN_SHARE, MOST_RATINGS))
+    return train.first(min(len(train) - min(len(train) // HIDDEN_SHARE, MOST_HIDDEN), MOST_RATINGS))
 
 
 def _item_sums(raters: Sequence[Rated], options: RatingsOptions) -> Arrays:
