@@ -102,6 +102,8 @@ class Walk:
         self._done: dict[tuple[Event, str], list[str]] = {}
         self._left = MOST_STEPS
         self._scripts: list[str] = []
+        self._stops: list[bool] = []
+        """Each `stop` that was met: True if it is an error, which ends the callers of a script too."""
 
     def run(self, value: Any, courses: list[Course], view: View) -> Split:
         """Return the courses that come to the end of a sequence, and those that a condition ended."""
@@ -193,6 +195,10 @@ class Walk:
         self._spend(len(triggers) * len(found))
         return unique([*(Course(event, trigger, waited=True) for trigger in triggers for event in found), *late])
 
+    def _stop(self, step: Block) -> list[Course]:
+        self._stops.append(str(step.get("error", FALSE[0])).casefold() not in FALSE)
+        return []
+
     _INNER: ClassVar[dict[str, Callable[["Walk", Block, list[Course], View], list[Course]]]] = {
         "choose": _choose,
         "if": _if,
@@ -201,7 +207,7 @@ class Walk:
         "wait_for_trigger": _wait,
         "wait_template": _wait,
         "delay": lambda _, step, courses, view: [replace(course, late=True) for course in courses],
-        "stop": lambda *_: [],
+        "stop": lambda walk, step, courses, view: walk._stop(step),
         "sequence": lambda walk, step, courses, view: walk._inner(step["sequence"], courses, view),
     }
 
@@ -248,10 +254,12 @@ class Walk:
         given = {key: render(value, course, view) for key, value in data.items()} if isinstance(data, Block) else {}
         values = {key: data[key] if isinstance(data[key], list) else each[0][1] for key, each in given.items()}
         self._scripts.append(name)
+        stops = len(self._stops)
         scope = {**_part_of(script, "variables"), **values}
         after = self._inner(script.get("sequence", []), [course], replace(view, scope=scope))
         self._scripts.pop()
-        return after or [course]
+        is_error = len(self._stops) > stops and all(self._stops[stops:])
+        return after or ([] if is_error else [course])
 
     def _set_states(self, entities: Any, step: Block, course: Course, view: View) -> None:
         """Add the rules of a scene, which brings entities to states."""

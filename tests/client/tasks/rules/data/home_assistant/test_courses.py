@@ -421,6 +421,7 @@ evening:
 round: {sequence: [{action: script.round}, {action: fan.turn_on, target: {entity_id: fan.hall}}]}
 later: {sequence: [{wait_for_trigger: {trigger: state, entity_id: binary_sensor.hall_motion, to: 'off'}}]}
 made: {use_blueprint: {path: s.yaml, input: {who: light.hall}}}
+failing: {sequence: [{stop: broken, error: true}]}
 """
 SCENES = "- {id: '17', name: Film Abend, entities: {light.hall: 'on', cover.a: {state: closed}, input_text.x: y}}\n"
 SCRIPT_BLUEPRINT = "{blueprint: {domain: script}, sequence: {action: light.turn_off, target: {entity_id: !input who}}}"
@@ -451,6 +452,13 @@ def test_scripts_and_scenes_are_read_where_they_are_called(step: str, expected: 
     found = pairs(home(tmp_path, automation(f"[{step}, {OFF}]", f"[{MOTION}]"), files))
     last = "quiet → turn off light.hall" if "later" in step else "motion → turn off light.hall"
     assert found == expected | {last}
+
+
+def test_a_stop_of_a_script_with_an_error_ends_its_callers(tmp_path: Path) -> None:
+    actions = f"[{ON}, {{action: script.failing}}, {OFF}]"
+    assert pairs(home(tmp_path, automation(actions, f"[{MOTION}]"), {"scripts.yaml": SCRIPTS})) == {
+        "motion → turn on light.hall"
+    }
 
 
 BLUEPRINT = """
