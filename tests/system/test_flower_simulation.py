@@ -41,7 +41,7 @@ def test_the_words_of_the_page_train_the_same_apps_in_a_fresh_shell(tmp_path: Pa
         command = ["/bin/bash", "-ec", text]
         return subprocess.run(command, cwd=app, env=home, capture_output=True, check=False, text=True, timeout=400)
 
-    text = words("flwr run").replace("rounds=5", "rounds=2")
+    text = words("num-supernodes").replace("rounds=5", "rounds=2")
     try:
         done = shell(text)
         while "Failed to start local SuperLink within" in done.stdout + done.stderr:  # 15 s on a busy machine
