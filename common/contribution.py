@@ -332,7 +332,8 @@ def find_doubtful(reference: Lengths, limits: Floats, lengths: dict[str, Floats]
     """Return the clients of a block whose reply the server may leave out.
 
     Args:
-        reference: Typical lengths of the last round; the block's lower median if that is longer, since all may grow.
+        reference: Typical lengths of the last round, or half of the block's lower median if that is longer, since all may
+            grow; a kind without one is compared within the block.
         limits: Bound on each client's length, as a multiple of the typical one; 0: none.
         lengths: Kind -> length of each client's reply, (K,).
         losses: Loss of each client, (K,).
@@ -340,7 +341,8 @@ def find_doubtful(reference: Lengths, limits: Floats, lengths: dict[str, Floats]
     trusted = np.abs(losses) <= MAX_PLAUSIBLE
     for kind, length in lengths.items():
         found = np.sort(length[length > 0])
-        middle = max([reference.get(kind, 0.0), *found[: (len(found) + 1) // 2][-1:].tolist()])
+        lower = float(found[(len(found) - 1) // 2]) if len(found) else 0.0
+        middle = max(reference[kind], lower / 2) if kind in reference else lower
         most = np.where(limits > 0, DOUBT * limits * middle, math.inf)
         trusted &= np.isfinite(length) & (length <= most)
     return np.flatnonzero(~trusted).tolist()
