@@ -341,9 +341,11 @@ def _cells(record: RunRecord) -> Iterator[str]:
     yield f"{record.rounds_done}/{record.config.get('rounds', '?')}"
     yield f"{record.epsilon or 0:g}" if record.noisy else "–"
     yield time.strftime("%Y-%m-%d %H:%M", time.localtime(record.started)) if record.started else "–"
-    short = [m.key for m in brief(record.final, record.task)]
+    best = record.result.best if record.result else None
+    final = (best and best.test) or record.final  # the test of a delivered round
+    short = [m.key for m in brief(final, record.task)]
     specs = headlines(short, baselines=False, first=view.objective_of(record.task))[:SHOWN_METRICS]
-    yield ", ".join(f"{m.label} {format_value(m, record.final[m.key])}" for m in specs)
+    yield ", ".join(f"{m.label} {format_value(m, final[m.key])}" for m in specs)
 
 
 def as_json(record: RunRecord) -> dict[str, Any]:

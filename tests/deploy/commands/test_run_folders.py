@@ -63,6 +63,13 @@ def test_runs_are_listed_with_whole_names_newest_first(words: str) -> None:
     assert "AUC 0.9" in lines[4]
 
 
+def test_a_listed_run_that_delivers_an_earlier_round_has_its_test(stored: Path) -> None:
+    document = json.loads((stored / "a" / "result.json").read_text())
+    document["best"]["test"] = {**document["metrics"], "auc": 0.5}
+    (stored / "a" / "result.json").write_text(json.dumps(document))
+    assert "AUC 0.500" in output("list").splitlines()[4]
+
+
 def test_a_listing_of_one_task_and_as_json() -> None:
     assert [run["run"] for run in json.loads(output("--task traffic --json"))] == ["road"]
     assert [run["run"] for run in json.loads(output("list --task rules --json"))] == ["open", "b", "a"]
