@@ -130,9 +130,7 @@ log = logging.getLogger("fedloom.server")
 FIRST_PAUSE_SECONDS, PAUSE_GROWTH, MAX_PAUSE_SECONDS = 0.05, 1.5, 1.0  # seconds between two queries of the online nodes
 QUIET_SECONDS = 5.0  # seconds without news after which the wait ends if enough nodes answered, but too few can train
 MAX_REWAIT_SECONDS = 120.0  # longest wait of a running run; a longer configured wait expects further clients
-ANSWER_SECONDS = (
-    30.0  # seconds to answer if clients are missing, and the first pause before a slow node is invited again
-)
+ANSWER_SECONDS = 30.0  # to answer if clients are missing, and the first pause before a slow node is invited again
 MAX_RETRY_SECONDS = 600.0  # longest such pause
 MAX_REASON = 1_000  # characters of a refusal, which may state agreed and offered terms
 REPORT_SECONDS = 5.0  # seconds between two reports of the same wait
