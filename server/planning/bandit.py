@@ -13,8 +13,8 @@ from scipy.spatial.distance import cdist
 
 from common.arrays import Floats
 
-MIN_REWARD_SCALE = 1e-6
-"""Minimum divisor of rewards."""
+MIN_REWARD_SCALE, MIN_CONTEXT_SCALE = 1e-6, 1e-100
+"""Minimum divisors of rewards and of contexts; a quotient by less may be infinite."""
 
 
 @dataclass(frozen=True)
@@ -53,7 +53,7 @@ def standardize(costs: Floats, contexts: Floats, rewards: Floats) -> Scales:
     span = float(costs[-1] - costs[0])
     mean = contexts.mean(axis=0)
     largest = max(float(np.abs(rewards).max()), MIN_REWARD_SCALE)
-    return Scales((costs - costs[0]) / (span or 1.0), np.where(mean > 0, mean, 1.0), largest, 1.0)
+    return Scales((costs - costs[0]) / (span or 1.0), np.where(mean > MIN_CONTEXT_SCALE, mean, 1.0), largest, 1.0)
 
 
 def identity_scales(arms: int, context: int) -> Scales:

@@ -24,3 +24,8 @@ def test_identity_scales_change_nothing() -> None:
     scale = identity_scales(3, 2)
     assert scale.inputs(np.array([2]), np.array([[40.0, 7.0]])).tolist() == [[2, 40, 7]]
     assert scale.rewards(np.array([-300.0, 0.001])).tolist() == [-300, 0.001]
+
+
+def test_contexts_of_almost_zero_stay_finite_beside_a_later_one() -> None:
+    scale = standardize(np.array([0.1, 0.2]), np.array([[2e-308], [0.0]]), np.ones(2))
+    assert scale.inputs(np.array([0]), np.array([[5.0]])).tolist() == [[0.0, 5.0]]
