@@ -17,7 +17,7 @@ TRY = $(1)/bin/pip install --quiet --disable-pip-version-check --no-deps $(2) &&
   -k "not sigterm" tests/contracts/test_door_exchange.py tests/deploy/superlink/test_guarded_superlink.py \
   tests/contracts/test_pyg_layers.py tests/client/privacy/test_dp_sgd.py
 
-.PHONY: demo flower flower-stop test quick oldest newest studies-test studies-smoke check check-form check-types check-rules ratchet docs \
+.PHONY: demo flower flower-stop test search quick oldest newest studies-test studies-smoke check check-form check-types check-rules ratchet docs \
   docs-serve links format lock sbom clean
 
 demo: .venv/runtime  ## recommend next items by a whole federation on this machine
@@ -34,6 +34,9 @@ flower-stop:  ## stop the SuperLink that `flwr run` leaves on this machine
 
 test: .venv/dev  ## all tests, three at a time, since some wait; those that need a Docker engine or the real data say why they skip
 	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -q -n 3 --dist loadfile --no-loadscope-reorder --durations=30
+
+search: .venv/dev  ## properties of Hypothesis on new random cases; `make test` has the same ones each time
+	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -q -n 2 --hypothesis-profile=search -m hypothesis
 
 studies-test: .venv/dev  ## all tests of the studies
 	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -q -n auto studies/tests

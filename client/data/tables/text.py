@@ -386,11 +386,17 @@ def as_lines(content: Content) -> Content:
     """Return one JSON value, objects in objects, or a server's log as JSON lines, one object a line.
 
     Other content is unchanged.
+
+    Raises:
+        DataError: Netflix's lines name items and no rater.
     """
     first, *more = (text for _, text in islice(content.lines(), 2))
     one = _object(first)
     if NETFLIX.fullmatch(first):
-        return replace(content, data="\n".join(_with_items(content.data.decode())).encode())
+        data = "\n".join(_with_items(content.data.decode())).encode()
+        if not data.strip():
+            raise DataError("has lines of items and no rater", content.path)
+        return replace(content, data=data)
     if LOGGED.match(first):
         records = [found.groupdict() if (found := LOGGED.match(text)) else {} for _, text in content.lines()]
     elif one and more:

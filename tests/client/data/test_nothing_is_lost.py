@@ -484,6 +484,9 @@ def test_ratings_of_netflix_have_their_item_above(tmp_path: Path) -> None:
     path.write_text("7:\na,3,2005-09-06\nb,good,2005-09-07\n")
     with pytest.raises(DataError, match="line 3, column 'rating': 'good' is not a number"):
         read_all("ratings", str(path))
+    path.write_text("7:\n9:\n")
+    with pytest.raises(DataError, match="has lines of items and no rater"):
+        read_all("ratings", str(path))
 
 
 @pytest.mark.parametrize(
