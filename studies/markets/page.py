@@ -18,7 +18,7 @@ from studies.markets.experiments import (
     TITLES,
     XMARKET,
 )
-from studies.markets.weights import DESCENT, PAIRS, PULL, SUM_ROUNDS, SUMMARIES, SUMMED, WEIGHTED
+from studies.markets.weights import PAIRS, PULL, PULL_OF_SUM, SUM_RATES, SUM_ROUNDS, SUMMARIES, SUMMED, WEIGHTED
 
 ORDER = (*SMALL, "mean", *(name for name in MARKETS if name not in SMALL))
 """Columns: markets, and the mean of the small ones."""
@@ -75,8 +75,19 @@ def _weights(rows: Mapping[str, Row]) -> Iterator[str]:
     if measured:
         yield prose.WEIGHTS
         if any(SUMMED in key for key in measured):
-            yield prose.SUMS.format(pairs=PAIRS, rate=DESCENT["lr"], rounds=SUM_ROUNDS)
+            yield prose.SUMS.format(
+                pairs=PAIRS,
+                rates=", ".join(map("{:g}".format, SUM_RATES)),
+                rounds=SUM_ROUNDS,
+                chosen=_chosen_of_sums(rows),
+            )
         yield str(_table([*in_order(rows, (PULL, SUMMARIES)).values(), *measured.values()]))
+
+
+def _chosen_of_sums(rows: Mapping[str, Row]) -> str:
+    """Return which rate and rounds each λ_w has."""
+    chosen = {one: rows[one.key].about.chosen for one in PULL_OF_SUM if one.key in rows}
+    return "; ".join(f"{one.key.rpartition('-')[2]}: {at['point']}, {at['round']}" for one, at in chosen.items())
 
 
 def _table(rows: Iterable[Row]) -> Table:
