@@ -85,9 +85,12 @@ def _weights(rows: Mapping[str, Row]) -> Iterator[str]:
 
 
 def _chosen_of_sums(rows: Mapping[str, Row]) -> str:
-    """Return which rate and rounds each λ_w has."""
-    chosen = {one: rows[one.key].about.chosen for one in PULL_OF_SUM if one.key in rows}
-    return "; ".join(f"{one.key.rpartition('-')[2]}: {at['point']}, {at['round']}" for one, at in chosen.items())
+    """Return λ_w, rate and rounds of each row of PF-GNN with weights of a sum."""
+    chosen = {
+        key.rpartition("-")[2]: row.about.chosen
+        for key, row in in_order(rows, (one.key for one in PULL_OF_SUM)).items()
+    }
+    return "; ".join(f"{w}, {str(at['point']).removeprefix('lr ')}, {at['round']}" for w, at in chosen.items())
 
 
 def _table(rows: Iterable[Row]) -> Table:

@@ -57,7 +57,7 @@ EXPERIMENTS = (
     _row("pfgnn-centroid", "**PF-GNN+**, ξ the clusters' means", "pfgnn", CENTROID, tuned_as="pfgnn"),
 )
 
-EFFORT, EFFORT_STEPS, EFFORT_ROUNDS = "-200", 200, 5
+EFFORT, EFFORT_STEPS, EFFORT_ROUNDS = "-200", 200, 3
 """Ending of the keys of rows with the paper's local effort; its steps a round, near 20 epochs; their rounds."""
 
 
