@@ -57,23 +57,22 @@ EXPERIMENTS = (
     _row("pfgnn-centroid", "**PF-GNN+**, ξ the clusters' means", "pfgnn", CENTROID, tuned_as="pfgnn"),
 )
 
-EFFORT, EFFORT_STEPS, EFFORT_ROUNDS = "-200", 200, 3
-"""Ending of the keys of rows with the paper's local effort; its steps a round, near 20 epochs; their rounds."""
+EFFORT, EFFORT_STEPS = "-200", 200
+"""Ending of the keys of rows with the paper's local effort, and its steps a round, near 20 epochs."""
 
 
 def _with_effort(one: Experiment) -> Experiment:
-    """Return a row with the paper's local effort and without divergence, at the smaller rate, which all rows chose."""
+    """Return a row with the paper's local effort, without divergence, at the rate that all rows chose."""
     method = str(one.settings["method"])
     options: Settings = {"local-steps": EFFORT_STEPS, "lr": RATES[0]}
     title = f"{one.title}; {EFFORT_STEPS} local steps"
     if method == "pfgnn":
         options, title = {**options, "divergence": 0.0}, f"{title}, no divergence"
-    rounds: Settings = {"rounds": EFFORT_ROUNDS, "evaluate-every": EFFORT_ROUNDS - 1}
-    settings = {**one.settings, **rounds, **method_options(method, options)}
+    settings = {**one.settings, **method_options(method, options)}
     return replace(one, key=f"{one.key}{EFFORT}", title=title, settings=settings, grid=({},), tuned_as="")
 
 
-EFFORTS = tuple(_with_effort(one) for one in EXPERIMENTS if one.key in ("local", "fedavg", "pfgnn", "pfgnn-plus"))
+EFFORTS = tuple(_with_effort(one) for one in EXPERIMENTS if one.key in ("fedavg", "pfgnn", "pfgnn-plus"))
 """Rows with the paper's local effort, on random pairs."""
 
 BASELINES = {

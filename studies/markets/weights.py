@@ -18,7 +18,7 @@ SUMMED = "-sum"
 """Part of the key of rows whose λ_w weighs a sum."""
 
 SUM_ROUNDS, SUM_STRIDE = 100, 25
-"""Largest number of rounds of rows of sums, half of the paper's, and the rounds between two that tuning compares."""
+"""Largest number of rounds of rows of sums, half of the paper's, and their stride in tuning."""
 
 SUM_RATES = (80.0, 250.0, 800.0)
 """Rates of rows of sums: the paper's .01, .03 and .1 beside a sum, times `PAIRS`."""
