@@ -31,13 +31,7 @@ DAY_SECONDS = 86_400.0
 
 @dataclass(frozen=True)
 class ParentRun:
-    """Finished run that another one can continue.
-
-    Args:
-        folder: Its folder.
-        config: Its configuration.
-        result: Its result.
-    """
+    """Finished run that another one can continue."""
 
     folder: RunDirectory
     config: RunConfig
@@ -137,12 +131,6 @@ def extend_vocabulary(config: RunConfig, folder: RunDirectory, read: Callable[[]
 
 def continue_state(config: RunConfig, vocabulary: Vocabulary, initial: RunState, folder: RunDirectory) -> RunState:
     """Return the state of a new run that starts from its parent, and store in its folder what that is.
-
-    Args:
-        config: Configuration of the run.
-        vocabulary: Its vocabulary.
-        initial: State of a run from the beginning.
-        folder: Folder of the run.
 
     Raises:
         ConfigError: The parent has other parameters, or the vocabulary does not extend its own.

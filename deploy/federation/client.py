@@ -248,17 +248,7 @@ def serve_node(
     observe: Callable[[OwnerControl], Observer],
     config: Mapping[str, Scalar] | None = None,
 ) -> None:
-    """Answer the server by a node until a signal, or the owner's `fedloom leave`, stops it.
-
-    Args:
-        at: The server.
-        name: Public name of the node.
-        state: Folder of private state.
-        key: Private key; None for a node without one.
-        app: Function that answers messages.
-        observe: Function that returns the observer of the node.
-        config: Node configuration.
-    """
+    """Answer the server by a node until a signal, or the owner's `fedloom leave`, stops it."""
     ca = read_file(at.ca) if at.ca else b""
     stop = begin_service()
     refusals.setLevel(logging.CRITICAL)  # the owner's log has a line for each

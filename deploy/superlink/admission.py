@@ -46,11 +46,7 @@ MOST_PAUSES = 8
 
 
 class Allowance:
-    """Frames and bytes that a key may send now.
-
-    Args:
-        limits: Limits of the door.
-    """
+    """Frames and bytes that a key may send now."""
 
     def __init__(self, limits: DoorLimits) -> None:
         self.frames = Rate(limits.frames, limits.burst)

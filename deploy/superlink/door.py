@@ -217,13 +217,7 @@ class ClientStream:
 
 
 class Door:
-    """Door of a server.
-
-    Args:
-        node: Node of the door at the SuperLink.
-        limits: Limits of streams and messages.
-        admission: Admission of the clients, which counts refusals.
-    """
+    """Door of a server."""
 
     def __init__(self, node: DoorNode, limits: DoorLimits, admission: Admission) -> None:
         self._node, self._limits, self._admission = node, limits, admission

@@ -185,14 +185,7 @@ def complete(event: RoundEvent, evaluation: Evaluation, split: Split, exchanges:
 
 
 class Journal:
-    """Writer of the run's folder while rounds proceed.
-
-    Args:
-        folder: Folder of the run.
-        config: Configuration of the run.
-        enrolment: Clients of the run.
-        online: Query of the connected nodes.
-    """
+    """Writer of the run's folder while rounds proceed."""
 
     def __init__(
         self,

@@ -70,12 +70,6 @@ def check_metrics(reply: EvaluateReply, number: int, task: AnyTask, max_weight: 
 
     Values that a diverged model has, NaN and beyond `MAX_PLAUSIBLE`, are left to `server.aggregation.metrics`.
 
-    Args:
-        reply: Metrics of a client.
-        number: Number of the round.
-        task: The run's task.
-        max_weight: Largest possible weight.
-
     Raises:
         WireError: The round, a name, a value or a weight is impossible.
     """

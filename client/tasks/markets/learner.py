@@ -206,12 +206,7 @@ CLOSED = "closed"
 
 
 class MarketsLearner(HasModule):
-    """Learner of the markets task: a client's markets in one run; most clients have one.
-
-    Args:
-        run: View of the run's configuration.
-        dataset: Markets of the client.
-    """
+    """Learner of the markets task: a client's markets in one run; most clients have one."""
 
     task = TASK.name
     rows = 0
