@@ -1,6 +1,8 @@
 """Federations of processes train the model of a simulation, which answers by names."""
 
 import json
+from collections.abc import Iterable
+from typing import Any
 
 import pytest
 
@@ -9,21 +11,29 @@ from tests.system.desk import Desk
 pytestmark = pytest.mark.system
 
 SMALL = (
-    "tasks.traffic.history=30",
-    "tasks.traffic.hidden=4",
-    "tasks.traffic.batch=8",
-    "algorithm.fedstl.clusters=2",
-    "training.local-steps=3",
+    *("tasks.traffic.history=30", "tasks.traffic.hidden=4", "tasks.traffic.batch=8"),
+    *("algorithm.fedstl.clusters=2", "training.local-steps=3"),
 )
+
+MOST_MB = 470
+"""Memory of a client; it does not yet stay below that of traffic and ratings (test_memory.py)."""
+
+
+def trained(desk: Desk, options: Iterable[str], run: str, clients: int = 0) -> dict[str, Any]:
+    """Return the result of `fedloom up`, which ends without a fault; `clients` stay within their memory."""
+    up = desk.up(*options, "--run-id", run)
+    peaks = up.peaks_of_clients() if clients else {}
+    assert up.end() == 0, up.error()
+    assert len(peaks) == clients
+    assert max(peaks.values(), default=0) < MOST_MB
+    desk.require_clean(up)
+    return up.result()
 
 
 def test_a_federation_of_sensors_trains_the_model_of_a_simulation(desk: Desk) -> None:
     sets = [word for option in SMALL for word in ("--set", option)]
     options = ("--method", "fedstl", "--data", "demo:0-4", "--clients", "2", "--rounds", "2", "--seed", "3", *sets)
-    up = desk.up(*options, "--run-id", "roads", "--no-alone")
-    assert up.end() == 0, up.error()
-    desk.require_clean(up)
-    result = up.result()
+    result = trained(desk, [*options, "--no-alone"], "roads")
     assert (result["method"], result["task"], result["status"]) == ("fedstl", "traffic", "completed")
     assert {"mse", "rho_trace", "teacher_mse", "profile_mse", "truth_rho_trace"} <= result["metrics"].keys()
     metrics = result["metrics"]
@@ -39,10 +49,7 @@ def test_a_federation_of_raters_trains_the_model_of_a_simulation(desk: Desk) -> 
     """The paper's model with its private embedding, on ratings that arrive over the rounds."""
     made = ("--method", "fedavg", "--task", "ratings", "--data", "demo:0-24", "--clients", "2", "--rounds", "2")
     options = (*made, "--seed", "3", "--set", "model=paper", "--set", "tasks.ratings.arrival=online", "--patience", "0")
-    up = desk.up(*options, "--run-id", "films", "--no-alone")
-    assert up.end() == 0, up.error()
-    desk.require_clean(up)
-    result = up.result()
+    result = trained(desk, [*options, "--no-alone"], "films")
     assert (result["task"], result["model"], result["status"]) == ("ratings", "paper", "completed")
     baselines = {"rmse_local_mean", "rmse_prior_mean", "rmse_half", "f1_all_liked"}
     assert {"rmse", "mae", "f1"} | baselines <= result["metrics"].keys()
@@ -52,20 +59,10 @@ def test_a_federation_of_raters_trains_the_model_of_a_simulation(desk: Desk) -> 
     assert simulated["metrics"] == pytest.approx(result["metrics"], rel=1e-9)
 
 
-MOST_MB = 470
-"""Memory of a client; it does not yet stay below that of traffic and ratings (test_memory.py)."""
-
-
 def test_a_federation_of_visitors_trains_the_model_of_a_simulation(desk: Desk) -> None:
     words = "--task sessions --method fedga --data demo:0-24 --clients 2 --rounds 2 --seed 3 --patience 20"
     options = words.split()
-    up = desk.up(*options, "--run-id", "shop", "--no-alone")
-    peaks = up.peaks_of_clients()
-    assert up.end() == 0, up.error()
-    assert len(peaks) == 2
-    assert max(peaks.values()) < MOST_MB
-    desk.require_clean(up)
-    result = up.result()
+    result = trained(desk, [*options, "--no-alone"], "shop", clients=2)
     assert (result["method"], result["task"], result["status"]) == ("fedga", "sessions", "completed")
     assert {"hr20", "mrr20", "ndcg20", "loss"} <= result["metrics"].keys()
     assert desk.rounds("shop")[-1]["loss"] < desk.rounds("shop")[0]["loss"]
@@ -86,13 +83,7 @@ def test_a_federation_of_visitors_trains_the_model_of_a_simulation(desk: Desk) -
 def test_four_markets_train_and_a_fifth_adapts_their_model(desk: Desk) -> None:
     """Train the scorer by FedAvg."""
     options = ("--task", "markets", "--method", "fedavg", "--data", "demo:0-4", "--clients", "4", "--rounds", "1")
-    up = desk.up(*options, "--run-id", "shops")
-    peaks = up.peaks_of_clients()
-    assert len(peaks) == 4
-    assert max(peaks.values()) < MOST_MB
-    assert up.end() == 0, up.error()
-    desk.require_clean(up)
-    result = up.result()
+    result = trained(desk, options, "shops", clients=4)
     assert (result["task"], result["method"], result["status"]) == ("markets", "fedavg", "completed")
     assert {"mrr20", "ndcg20", "walk_mrr20", "degree_mrr20"} <= result["metrics"].keys()
 
