@@ -50,10 +50,7 @@ MAX_METRICS = 4  # in one line
 
 
 def follow(
-    path: Path,
-    start: int = 0,
-    going_on: Callable[[], bool] = lambda: True,
-    sleep: Callable[[float], None] = time.sleep,
+    path: Path, start: int = 0, going_on: Callable[[], bool] = lambda: True, sleep: Callable[[float], None] = time.sleep
 ) -> Iterator[Event]:
     """Yield the events of a run as they are written, up to its finish.
 

@@ -36,13 +36,7 @@ from common.door.door_pb2 import (
     Task,
     Welcome,
 )
-from common.door.frames import (
-    ELSEWHERE,
-    MOST_VARIABLE,
-    Assembly,
-    DoorLimits,
-    chunks_of,
-)
+from common.door.frames import ELSEWHERE, MOST_VARIABLE, Assembly, DoorLimits, chunks_of
 from common.errors import WireError
 from common.wire.messages import FAILED, SILENCE_SECONDS
 from deploy.superlink.admission import Admission, Allowance, NoticeError

@@ -244,8 +244,7 @@ def _read_table(path: Path) -> dict[str, ClientResult]:
         rows = zip(names, arrays[EXAMPLES].tolist(), arrays[VALUES].tolist(), strict=True)
         return {
             name: ClientResult(
-                examples=examples,
-                metrics={m: v for m, v in zip(metrics, values, strict=True) if not np.isnan(v)},
+                examples=examples, metrics={m: v for m, v in zip(metrics, values, strict=True) if not np.isnan(v)}
             )
             for name, examples, values in rows
         }

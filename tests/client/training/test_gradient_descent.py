@@ -15,14 +15,7 @@ from client.tasks.rules.learner import CLOSED
 from client.training.descent import stack_on_rows
 from client.training.participant import Participant, build_generator
 from client.training.stacks import are_finite, cross_entropies, stack
-from client.training.steps import (
-    build_step,
-    descend,
-    differentiate,
-    grad_and_value,
-    initialize_moments,
-    plain_gradient,
-)
+from client.training.steps import build_step, descend, differentiate, grad_and_value, initialize_moments, plain_gradient
 from common.methods.fedavg import FedAvg
 from common.models import parameters, tensors
 from common.tasks.rules.vocabulary import RuleCatalogue
@@ -137,8 +130,7 @@ def test_gradients_of_cross_entropies_import_no_sympy() -> None:
 
 
 WIDE = RuleCatalogue(
-    entities=CATALOGUE.entities,
-    relations=CATALOGUE.relations + tuple(f"opens → turn to {k}" for k in range(20, 60)),
+    entities=CATALOGUE.entities, relations=CATALOGUE.relations + tuple(f"opens → turn to {k}" for k in range(20, 60))
 )
 
 

@@ -97,10 +97,7 @@ def test_noise_that_a_method_does_not_support_is_refused(monkeypatch: pytest.Mon
             "method 'pfedme' moved to the package fedloom-studies-personalization; pip install ./studies",
         ),
         ({"method": "fedsgd"}, "planner 'fedsgd' moved to the package fedloom-studies-planners; pip install ./studies"),
-        (
-            {"method": "uniform", "privacy.unit": "client", "planner.inner": "perfedavg"},
-            "pip install ./studies",
-        ),
+        ({"method": "uniform", "privacy.unit": "client", "planner.inner": "perfedavg"}, "pip install ./studies"),
     ],
 )
 def test_a_method_that_moved_is_refused_with_its_package(flat: dict[str, Scalar], message: str) -> None:

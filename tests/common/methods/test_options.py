@@ -72,10 +72,7 @@ def test_a_refused_method_is_refused_as_inner_method(inner: str, task: str, reas
         parse({"method": "uniform", "task": task, "planner.inner": inner, **noise})
 
 
-@pytest.mark.parametrize(
-    ("kind", "invalid"),
-    [(BGTplanner, {"t-min": 1.5}), (BGTplanner, {"arms": 0})],
-)
+@pytest.mark.parametrize(("kind", "invalid"), [(BGTplanner, {"t-min": 1.5}), (BGTplanner, {"arms": 0})])
 def test_an_invalid_option_is_refused(kind: type[BGTplanner], invalid: dict[str, float]) -> None:
     with pytest.raises(ValidationError, match=next(iter(invalid))):
         kind.model_validate(invalid)

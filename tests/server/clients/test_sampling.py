@@ -21,8 +21,7 @@ def test_seed_round_and_names_each_matter() -> None:
 
 
 @pytest.mark.parametrize(
-    ("share", "at_least", "size"),
-    [(1.0, 1, 10), (0.4, 1, 4), (0.41, 1, 5), (0.01, 1, 1), (0.1, 3, 3), (0.5, 99, 10)],
+    ("share", "at_least", "size"), [(1.0, 1, 10), (0.4, 1, 4), (0.41, 1, 5), (0.01, 1, 1), (0.1, 3, 3), (0.5, 99, 10)]
 )
 def test_the_size_is_the_share_rounded_up_but_at_least_the_quorum_and_at_most_all(
     share: float, at_least: int, size: int

@@ -9,13 +9,7 @@ from hypothesis import strategies as st
 
 from common.arrays import sha256
 from common.errors import ConfigError, RunError
-from common.methods.planners import (
-    PLANNERS,
-    ArmOptions,
-    BGTplanner,
-    PlannerOptions,
-    Uniform,
-)
+from common.methods.planners import PLANNERS, ArmOptions, BGTplanner, PlannerOptions, Uniform
 from server.planning.planner import (
     Decision,
     Planner,

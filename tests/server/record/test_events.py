@@ -86,15 +86,7 @@ def test_a_result_has_the_documented_keys_and_is_strict_json() -> None:
         ),
     }
     promised = ("unit", "mechanism", "epsilon_spent_max", "delta", "uncovered", "epsilon", "neighbours", "account")
-    assert set(document["privacy"]) == {
-        *promised,
-        "guarantee",
-        "trust",
-        "helpers",
-        "min_sum",
-        "sums",
-        "weights",
-    }
+    assert set(document["privacy"]) == {*promised, "guarantee", "trust", "helpers", "min_sum", "sums", "weights"}
 
 
 def test_an_invalid_result_names_the_field() -> None:
