@@ -177,10 +177,7 @@ def _check_sums(config: RunConfig, parent: ParentRun, state: RunState) -> None:
 def find_repeated(config: RunConfig, folder: RunDirectory, examples: Mapping[str, int]) -> str:
     """Return a remark on clients that may add the same data to sums again; empty with a half-life.
 
-    Args:
-        config: Configuration of the run.
-        folder: Folder of the run.
-        examples: Client -> number of records.
+    `examples` has the number of records of each client.
     """
     if not (config.start_from and config.capabilities.closed_form) or config.half_life:
         return ""

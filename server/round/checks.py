@@ -158,12 +158,7 @@ def accept_reply(
     It has full tables, or their gathered rows if local steps gather rows.
 
     The arrays of a client of a block are in a sum, whose maker is in this process.
-
-    Args:
-        reply: The reply.
-        expected: Its expected form.
-        model: Arrays that the update must match.
-        max_examples: Number of records at enrolment.
+    `max_examples` is the number of records at enrolment.
 
     Raises:
         WireError: The round, the number of steps or records, the loss or the arrays are not as expected.

@@ -83,13 +83,7 @@ class Phase:
 class Round(Strategy):
     """Flower strategy of all methods.
 
-    Args:
-        config: Configuration of the run.
-        state: State of the run.
-        phases: One for each of `RunConfig.phases`.
-        evaluator: Evaluation of models.
-        enrolment: Clients of the run.
-        observer: Record of the run.
+    It has one of `phases` for each of `RunConfig.phases`.
 
     Attributes:
         state: State of the run; replaced after each round, never modified.
