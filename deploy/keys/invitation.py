@@ -43,22 +43,13 @@ def _check_authority(pem: str) -> str:
     if pem.count("-----BEGIN ") != 1:
         raise ValueError("must hold exactly one certificate")
     try:
-        authority = load_certificate(pem)
+        authority = x509.load_pem_x509_certificate(pem.encode())
         constraints = authority.extensions.get_extension_for_class(x509.BasicConstraints).value
     except (ValueError, x509.ExtensionNotFound):
         raise ValueError("is not the PEM text of a certificate authority") from None
     if not constraints.ca:
         raise ValueError("is not the PEM text of a certificate authority")
     return pem
-
-
-def load_certificate(pem: str) -> x509.Certificate:
-    """Return the certificate of a PEM text.
-
-    Raises:
-        ValueError: The text is no certificate.
-    """
-    return x509.load_pem_x509_certificate(pem.encode())
 
 
 def _check_size(catalogue: dict[str, Any]) -> dict[str, Any]:
@@ -175,7 +166,7 @@ class Invitation(BaseModel):
     @property
     def authority(self) -> str:
         """Fingerprint of the certificate authority, SHA-256 in hexadecimal."""
-        return load_certificate(self.ca_pem).fingerprint(hashes.SHA256()).hex()
+        return x509.load_pem_x509_certificate(self.ca_pem.encode()).fingerprint(hashes.SHA256()).hex()
 
     @property
     def code(self) -> str:

@@ -4,8 +4,7 @@ import csv
 import io
 import json
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import asdict, replace
-from functools import cache
+from dataclasses import asdict
 from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
@@ -184,7 +183,7 @@ def add_examples(
         found: Sequence[Example] = ()
         if source and wants_own and (task.examples or task.everybody):
             run = open_run(folder, result.task, source, expand_home(STATE))
-            found = make_examples(task, replace(run, read=cache(run.read)))
+            found = make_examples(task, run)
         if found or words:
             content = {"examples": [as_json(one) for one in found], "clusters": words}
             write_file(folder.path / FILE, json.dumps(content).encode(), mode=0o600, overwrite=True)

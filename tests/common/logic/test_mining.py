@@ -25,7 +25,7 @@ def days(count: int) -> Tensor:
 
 def test_every_mined_property_holds_and_the_tightest_is_first() -> None:
     readings = days(60)
-    properties = mine(readings, NAMES, keep=2)
+    properties = mine(readings, NAMES)
     assert {mined.template for mined in properties} == {1, 2, 3, 4, 5, 6, 7}
     assert all(satisfied(mined.formula, readings, NAMES).all() for mined in properties)
     slacks = [mined.slack for mined in properties]
