@@ -161,12 +161,7 @@ def add_examples(
 ) -> None:
     """Store examples of a completed run, and its clusters in words, in a file of mode 0600.
 
-    Args:
-        result: Result of the run.
-        folder: Folder of the run.
-        source: Data of this command; None if the data are at joining clients.
-        note: Function that prints a line; called if examples cannot be made.
-        wants_own: True if examples of own data are wanted; those of generated data always are.
+    Data at joining clients are None. Examples of own data need `wants_own`; those of generated data are always stored.
     """
     from deploy.cli.options import STATE, DataRequest
     from deploy.federation.runs import origin_of

@@ -52,13 +52,7 @@ class Address:
 class DoorThread:
     """Thread of a door with an event loop of its own, which a slow SuperLink does not hold up.
 
-    Args:
-        at: Address and certificates.
-        node: Node of the door.
-        limits: Limits of streams and messages.
-        refusals: Counter of refused clients.
-        nodes: Folder of registered keys and of tokens that register one; None without tokens.
-        on_end: Called if the door fails.
+    `nodes` is the folder of registered keys and of tokens. `on_end` is called if the door fails.
     """
 
     def __init__(
