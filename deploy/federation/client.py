@@ -98,11 +98,7 @@ def narrowed(
 ) -> Policy:
     """Return the policy that allows what both it and the command line allow.
 
-    Args:
-        policy: The owner's file, or the defaults.
-        methods: Methods in which the client takes part; empty for those of the policy.
-        epsilon: Maximum ε over all runs; runs without noise are then refused.
-        delta: δ of `epsilon`.
+    With `epsilon`, the maximum ε over all runs, runs without noise are refused. Without methods, those of the policy hold.
 
     Raises:
         ConfigError: An option is mistyped, has no effect by itself, or leaves no method.

@@ -36,11 +36,7 @@ STOP_SECONDS = 5.0
 class Address:
     """Address of a door, and the certificates of its server.
 
-    Args:
-        address: `host:port` to listen on.
-        ca: Certificate authority in PEM; empty for a door without encryption.
-        certificate: Certificate of the server.
-        key: Private key of the server.
+    Certificates are in PEM; without a `ca` the door has no encryption.
     """
 
     address: str

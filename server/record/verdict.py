@@ -30,11 +30,7 @@ Outcome = Literal["better", "worse", "level", "few"]
 def judge_run(task: str, metrics: Metrics, best: Best | None, paired: Mapping[str, PairedSums]) -> Verdict | None:
     """Return the verdict of a run against the strongest rival; None if no unit was compared.
 
-    Args:
-        task: Name of the task.
-        metrics: Metrics of the model that is used, on test data.
-        best: Best round of the run.
-        paired: Differences to the rivals, and numbers of units by what they use.
+    `paired` has the differences to the rivals, and numbers of units by what they use.
     """
     spec = TASKS[task]
     comparison, metric = spec.comparison, spec.objective.metric
