@@ -21,7 +21,7 @@ pytestmark = pytest.mark.system
 MOST_MB, MOST_MASKED_MB = 330, 500
 """Memory of a client, and with 1.4 million pairs of items in a masked vector.
 
-Those of other tasks are measured by test_up.py, test_sessions.py and test_markets.py."""
+Those of other tasks are measured by test_up.py and test_tasks.py."""
 
 
 def write_readings(path: Path) -> Path:
