@@ -6,6 +6,7 @@ import json
 import os
 import re
 import stat
+import warnings
 from collections.abc import Sequence
 from dataclasses import replace
 from datetime import UTC, datetime
@@ -14,6 +15,7 @@ from typing import Annotated, Any, Self
 
 from cryptography import x509
 from cryptography.hazmat.primitives import hashes
+from cryptography.utils import CryptographyDeprecationWarning
 from pydantic import AfterValidator, AwareDatetime, BaseModel, ConfigDict, Field, StringConstraints, ValidationError
 
 from common.config.run import RunConfig
@@ -43,13 +45,26 @@ def _check_authority(pem: str) -> str:
     if pem.count("-----BEGIN ") != 1:
         raise ValueError("must hold exactly one certificate")
     try:
-        authority = x509.load_pem_x509_certificate(pem.encode())
+        authority = load_certificate(pem)
         constraints = authority.extensions.get_extension_for_class(x509.BasicConstraints).value
     except (ValueError, x509.ExtensionNotFound):
         raise ValueError("is not the PEM text of a certificate authority") from None
     if not constraints.ca:
         raise ValueError("is not the PEM text of a certificate authority")
     return pem
+
+
+def load_certificate(pem: str) -> x509.Certificate:
+    """Return the certificate of a PEM text.
+
+    Raises:
+        ValueError: The text is no certificate, or one that RFC 5280 forbids, such as one with a negative serial number.
+    """
+    with warnings.catch_warnings(action="error", category=CryptographyDeprecationWarning):
+        try:
+            return x509.load_pem_x509_certificate(pem.encode())
+        except CryptographyDeprecationWarning as error:
+            raise ValueError(str(error)) from None
 
 
 def _check_size(catalogue: dict[str, Any]) -> dict[str, Any]:
@@ -166,7 +181,7 @@ class Invitation(BaseModel):
     @property
     def authority(self) -> str:
         """Fingerprint of the certificate authority, SHA-256 in hexadecimal."""
-        return x509.load_pem_x509_certificate(self.ca_pem.encode()).fingerprint(hashes.SHA256()).hex()
+        return load_certificate(self.ca_pem).fingerprint(hashes.SHA256()).hex()
 
     @property
     def code(self) -> str:

@@ -50,7 +50,10 @@ MAX_METRICS = 4  # in one line
 
 
 def follow(
-    path: Path, start: int = 0, going_on: Callable[[], bool] = lambda: True, sleep: Callable[[float], None] = time.sleep
+    path: Path,
+    start: int = 0,
+    going_on: Callable[[], bool] = lambda: True,
+    sleep: Callable[[float], None] = time.sleep,
 ) -> Iterator[Event]:
     """Yield the events of a run as they are written, up to its finish.
 
@@ -101,6 +104,10 @@ def round_line(event: RoundEvent, start: Start | None = None) -> Text:
     Traffic follows, and lost clients stand in parentheses: `3/4 clients (client-3 gone since round 9)  ↓412 kB ↑410 kB`.
     Without training, or with noise, clients report no loss: `round  12/100 · rmse 0.187  ρ 0.557, 65 % left  …`. If rounds are
     evaluated on validation data and the last on test data: `round   2/3 · train loss 0.095  validation: mse 0.0400  …`.
+
+    Args:
+        event: The round.
+        start: Start of its run, if available.
     """
     width, spent = len(str(event.rounds)), event.server.get("cost", 0.0)
     line = Text(f"round {event.round:{width}}/{event.rounds} ·")
