@@ -1,6 +1,6 @@
 """A method in closed form is a method like any other: statistics once, a solve at the server.
 
-Hubs and secure sums of the tasks' own closed forms are in test_ridge.py.
+Its sum has the same value over single replies, blocks of simulated clients, hubs, and secure sums.
 """
 
 from pathlib import Path
@@ -15,7 +15,9 @@ from deploy.simulation.grid import simulate
 from server.api import Groups, Method, RoundContext, ServerMethod
 from server.record.folder import RunDirectory
 from tests.support.closed_form import CLIENT, SPEC, STATISTIC, LabelMoments
+from tests.support.hubs import of_hub
 from tests.support.plugins import install
+from tests.support.sum_runs import POLICY, SumFederation, summed
 from tests.support.toys import CATALOGUE, configured, toy_dataset
 
 SOLVED = "solved"
@@ -69,3 +71,23 @@ def test_blocks_of_simulated_clients_have_the_sum_of_single_replies(
     assert variance == pytest.approx(mean * (1 - mean), rel=1e-6), "labels are 0 and 1"
     monkeypatch.setattr(blocks, "FOLDED_BYTES", 0)
     assert in_blocks(tmp_path / "blocks", 4) == pytest.approx([mean, variance], rel=1e-6)
+
+
+def test_hubs_have_the_sum_of_single_replies(tmp_path: Path) -> None:
+    found = {}
+    for answer in ("sums", "replies"):
+        found[answer] = solution(
+            of_hub(tmp_path / answer, SPEC.name, {"methods": (SPEC.name,)}, rounds=1, federation__answer=answer)
+        )
+    assert found["sums"] == pytest.approx(found["replies"], rel=1e-6)
+
+
+def test_a_secure_sum_has_the_solution_of_plaintext(tmp_path: Path) -> None:
+    found = {}
+    for trust in ("helpers", "local"):
+        folder = tmp_path / trust
+        SumFederation(folder, policy=POLICY.model_copy(update={"methods": (SPEC.name,)})).run(
+            summed(SPEC.name, trust, rounds=1)
+        )
+        found[trust] = solution(folder)
+    assert found["helpers"] == pytest.approx(found["local"], rel=1e-5)
