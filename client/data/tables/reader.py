@@ -122,6 +122,8 @@ SUMS = "(grand|row)?totals?|sum|average|avg|mean|median|std(dev)?|count|min|max|
 CALENDAR = {"weekday", "dayofweek", "dow", "table"}.union(*DATE_PARTS)
 PLACES = re.compile(r"(?i:lat(itude)?|lon|lng|long(itude)?|elevation|location|(.*[ _.-])?id)|.*[a-z]I[dD]")
 """Titles of what sums others up, repeats the time, and describes a sensor."""
+SAMPLE, LISTED = 1_000, ("item", "item_a", "item_b")
+"""Cells that are looked at first, and columns of one item a cell."""
 WORDS, NO_VALUE = "text", ("is not a number", "is not a time", "is an infinite number", "has the unit", "has the sign")
 """Value of `--missing` for all cells that are no number or time, and problems of such cells."""
 FEWEST, RECURS = 10, 3
@@ -165,12 +167,11 @@ def by_items(cells: Cells, schema: TableSchema, dialect: Dialect, dates: Mapping
     return replace(long, titles=[unit, item, schema.wide[1]])
 
 
-def _is_about(title: str, *, wide: bool, is_constant: bool = False) -> bool:
-    """Return True for a title of dates, of constant numbers on places, or of sums in a wide table."""
+def _is_about(title: str, *, wide: bool) -> bool:
+    """Return True for a title of what repeats the time, or of sums in a wide table."""
     plain = normalize_title(title)
-    is_place = is_constant and PLACES.fullmatch(title) is not None
     is_time = plain in CALENDAR or title.lower().endswith(("_ts", "timestamp"))
-    return is_place or is_time or (wide and re.fullmatch(SUMS, plain) is not None)
+    return is_time or (wide and re.fullmatch(SUMS, plain) is not None)
 
 
 def detect_cells(content: Content, schema: TableSchema, dialect: Dialect = DEFAULT_DIALECT) -> Cells:
@@ -213,8 +214,8 @@ def to_table(cells: Cells, schema: TableSchema, dialect: Dialect = DEFAULT_DIALE
     columns = {}
     for name, text in texts.items():
         try:
-            _check_length(text)
-            columns[name] = _converted(text, schema.column(name), dialect, schema, cells.delimiter, titles[name])
+            _check_lists(text, name, titles[name], schema, dialect)
+            columns[name] = _converted(text, schema.column(name), dialect, schema, cells.delimiter)
         except CellError as error:
             others = [other for other in texts if other not in (*schema.names, name)]
             is_text = error.problem.startswith(NO_VALUE) and error.wrong.sum() == len(text) - _unfilled(text)
@@ -265,21 +266,21 @@ def _repeated(text: Any, begin: Any) -> Any:
     return pc.if_else(pc.fill_null(same, False), above, text)
 
 
-LISTED = ("item", "item_a", "item_b")
-"""Columns of one item a cell."""
-
-
-def _check_lists(text: Any, name: str, title: str) -> None:
+def _check_lists(text: Any, name: str, title: str, schema: TableSchema, dialect: Dialect) -> None:
     """Accept a column of items, of which less than half of the cells seem to list several.
 
     Raises:
         CellError: Half or more have such a mark between names, of which some recur.
     """
-    wrong = to_flags(match_cells(text, rf"\S *({MARK}) *\S|\S,\S"))
-    names = re.split(rf"{MARK}|,|\n", "\n".join(text.filter(pyarrow.array(wrong)).to_pylist()))
-    if 2 * wrong.sum() >= max(len(text) - text.null_count, 4) and len({*names}) < len(names):
-        remedy = f"say --column {LISTS}={quoted(title)}, or --column {name}={quoted(title)} if it is one name"
-        raise CellError(wrong, "seems to list several items", remedy)
+    if not (name in LISTED and LISTS in schema.names) or name in dialect.columns:
+        return
+    for cells in (to_text(part) for part in (text.slice(0, SAMPLE), text)):
+        wrong = to_flags(match_cells(cells, rf"\S *({MARK}) *\S|\S,\S"))
+        names = re.split(rf"{MARK}|,|\n", "\n".join(cells.filter(pyarrow.array(wrong)).to_pylist()))
+        if 2 * wrong.sum() < max(len(cells) - cells.null_count, 4) or len({*names}) == len(names):
+            return
+    remedy = f"say --column {LISTS}={quoted(title)}, or --column {name}={quoted(title)} if it is one name"
+    raise CellError(wrong, "seems to list several items", remedy)
 
 
 DECIMALS: dict[Decimal, str] = {
@@ -365,9 +366,12 @@ def _without_row_numbers(
     cells: Cells, schema: TableSchema, places: Mapping[str, int], texts: Mapping[str, Any], dialect: Dialect
 ) -> dict[str, Any]:
     """Return the columns without those that number rows, measure nothing or have no title, with a note."""
-    sites = pc.count_distinct(texts[schema.unit]).as_py() if schema.unit in texts else 1
-    constant = {name for name, text in texts.items() if pc.count_distinct(text).as_py() <= sites}
-    about = {name for name in texts if _is_about(name, wide=dialect.wide, is_constant=name in constant)}
+    places_of = {
+        name: text for name, text in texts.items() if PLACES.fullmatch(name) and not types.is_nested(text.type)
+    }
+    sites = len(texts[schema.unit].unique()) if places_of and schema.unit in texts else 1
+    about = {name for name, text in places_of.items() if len(text.unique()) <= sites}
+    about |= {name for name in texts if _is_about(name, wide=dialect.wide)}
     blank = {name for name, text in texts.items() if _is_blank(text.slice(0, FEWEST)) and _is_blank(text)}
     found = {
         name: text
@@ -469,9 +473,7 @@ def _partitioned(table: Table, unit: str, title: str) -> Table:
     )
 
 
-def _converted(
-    text: Any, column: Column, dialect: Dialect, schema: TableSchema, delimiter: str, title: str = ""
-) -> Any:
+def _converted(text: Any, column: Column, dialect: Dialect, schema: TableSchema, delimiter: str) -> Any:
     """Return cells in the kind of their column.
 
     Raises:
@@ -488,9 +490,8 @@ def _converted(
             cells = to_numbers(cells, dialect.decimal, delimiter == ",", dialect.missing)
         return to_times(cells, dialect.dates, schema.clock, dialect.missing) if column.kind == "time" else cells
 
+    _check_length(text)
     is_text = column.kind == "text"
-    if title and LISTS in schema.names and column.name in LISTED and column.name not in dialect.columns:
-        _check_lists(to_text(text), column.name, title)
     values = _exact_names(to_text(text), column, dialect.notes) if is_text else convert_distinct(text, convert)
     if column.blank == "refuse" and values.null_count:
         raise CellError(~to_flags(values.is_valid()), "", f"fill it, or {LEAVE_OUT}")

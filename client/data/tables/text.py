@@ -393,12 +393,13 @@ def as_lines(content: Content) -> Content:
     Other content is unchanged.
 
     Raises:
-        DataError: Netflix's lines name items and no rater.
+        DataError: Netflix's lines name items and no rater, or InfluxDB's name no row.
     """
-    if content.data.startswith(b"#"):  # annotations of InfluxDB
-        content = replace(content, data=re.sub(rb"(?m)^#(group|datatype|default)\b.*$", b"", content.data))
-        above, titles, rows = content.data.partition(content.first_line().encode())
-        content = replace(content, data=above + titles + rows.replace(titles, b""))  # which come again for each table
+    if content.data.startswith((b"#group,", b"#datatype,")):  # of InfluxDB, which repeats titles for each table
+        data = re.sub(rb"(?m)^#(group|datatype|default)\b.*$", b"", content.data)
+        if not (titles := re.search(rb"\S.*", data)):
+            raise DataError("has annotations and no rows", content.path)
+        content = replace(content, data=data[: titles.end()] + data[titles.end() :].replace(titles[0], b""))
     first, *more = (text for _, text in islice(content.lines(), 2))
     one = _object(first)
     if NETFLIX.fullmatch(first):
