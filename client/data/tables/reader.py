@@ -378,8 +378,9 @@ def _without_row_numbers(
         for name, text in texts.items()
         if name in (*schema.names, *dialect.columns) or not (name in blank | about or _numbers_rows(name, text))
     }
-    if found.keys() <= set(schema.names):  # a running number may be all that was measured
-        found |= {name: text for name, text in texts.items() if not (UNTITLED.fullmatch(name) or name in about)}
+    for spared in (about, set[str]()):  # a running number, or a sum, may be all that was measured
+        if found.keys() <= set(schema.names):
+            found |= {name: text for name, text in texts.items() if not (UNTITLED.fullmatch(name) or name in spared)}
     for name in [name for name in texts if name not in found]:
         what = "holds no number" if name in blank else "measures nothing" if name in about else "numbers the rows"
         dialect.notes.append(f"column '{escape(cells.titles[places[name]])}' {what} and is not read")

@@ -376,9 +376,10 @@ class Table:
         for name in names:
             empty = ~self.filled(name)
             if empty.any():
+                drop = f"{remedy}, or say --drop-empty {quoted(self.titles[name])}"
                 is_repeated = types.is_string(self.columns[name].type) and 5 * empty.sum() > len(self)
-                above = f"--missing {ABOVE} if it repeats the cell above, or " * int(is_repeated)
-                raise self.error(name, empty, "", f"{remedy}, or say {above}--drop-empty {quoted(self.titles[name])}")
+                above = f", or --missing {ABOVE} if it repeats the cell above"
+                raise self.error(name, empty, "", drop + above * bool(is_repeated and not empty[0]))
 
     def listed(self, name: str, group: str = "") -> "Table":
         """Return a row for each item of `items`, in the order of `group`, which becomes the row's number."""
