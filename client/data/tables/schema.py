@@ -505,8 +505,8 @@ def _check_required(cells: Cells, schema: TableSchema, places: Mapping[str, int]
         remedy = f"the table needs {needed}: rename a column, or say --column {name}=TITLE; {_shown(cells)}"
         dates = [k for k, title in enumerate(cells.titles, start=1) if DATED.match(title)]
         if 0 < len(dates) < 3:
-            place = f"--column {schema.names[0]}=column{dates[0] if schema.rest == 'numbers' else 1}"
-            remedy = f"line {cells.header_line} is a row of data; write a line of titles above it, or say {place}"
+            option = f"--column {schema.names[0]}=column{dates[0] if schema.rest == 'numbers' else 1}"
+            remedy = f"line {cells.header_line} is a row of data; write a line of titles above it, or say {option}"
         if name == schema.unit:
             remedy += f"; if the file is of one {name}, say --column {name}={FILE_NAME}"
         if cells.header_line and len(cells.titles) == 1:

@@ -304,7 +304,7 @@ def split_lists(cells: Sequence[str | None]) -> list[list[str]]:
     """Return the items of cells that each list some, by the mark that half of the cells contain."""
     mark = next((mark for mark in MARKS if 2 * sum(mark in (cell or "") for cell in cells) >= len(cells)), "")
     lists = [(cell or "").split(mark) if mark else split_items(cell or "") for cell in cells]
-    return [[name for part in parts if (name := part.strip())] for parts in lists]
+    return [[name for cell in names if (name := cell.strip())] for names in lists]
 
 
 @dataclass(frozen=True, eq=False)
