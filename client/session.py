@@ -195,7 +195,7 @@ class Session:
         part = join_training(self._party(run.run), run, least, self.store, first, steps) if run.helpers else None
         cluster = self._cluster(run, request)
         part = replace(part, cluster=cluster) if part else None
-        request = replace(request, model=models[cluster])
+        request = replace(first, model=models[cluster]) if cluster else first
         return self._member(run, request, steps, noise, reservation, part)
 
     def passes_unchanged(self, participant: Participant) -> bool:
@@ -230,7 +230,7 @@ class Session:
     def _member(self, run: EnrolledRun, request: TrainRequest, steps: int, *release: Any) -> Participant:
         """Return this client as a participant; `release` is the noise, the reservation and the part of a sum."""
         about = (self.client, run.run, run.config.seed, run.learner, self.store, request, steps)
-        return replace(Participant(*about, *release), device=self.device)
+        return Participant(*about, *release, device=self.device)
 
     def foresee(self, request: Payload | None) -> list[Question]:
         """Return the questions to the client's models in a request; none if they are of no stack."""
