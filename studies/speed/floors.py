@@ -256,6 +256,7 @@ def commands(*words: str) -> tuple[Ways, int]:
     variables = {"FEDLOOM_RUNS": str(Path(home.name) / "runs"), "OMP_NUM_THREADS": "1"}
 
     def start(*of_command: str) -> None:
+        (Path(home.name) / "model.onnx").unlink(missing_ok=True)
         if time_start(of_command, Path(home.name), variables).code:
             raise RunError(f"fedloom {' '.join(of_command)} has failed")
 
@@ -265,7 +266,8 @@ def commands(*words: str) -> tuple[Ways, int]:
     about = "--task rules --method fedrule --rounds 2 --run-id floors --clients 4 --data demo:0-40"
     start("simulate", *about.split())
     weakref.finalize(start, home.cleanup)
-    return {OURS: lambda: start(*words), FLOOR: lambda: imports("numpy"), PEER: lambda: imports("torch")}, 1000
+    ways = {OURS: lambda: start(*words), FLOOR: lambda: imports("numpy"), PEER: lambda: imports("torch")}
+    return ways, 1000  # seconds of one command
 
 
 def texts() -> tuple[Ways, int]:
