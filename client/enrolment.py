@@ -139,7 +139,7 @@ class NamesRun:
 
 
 class SharedModel:
-    """Check and bytes of the server's models, made once for all clients of a process that get the same one."""
+    """Check and bytes of the server's models, made once for all clients of a process with the same one."""
 
     def __init__(self) -> None:
         self._last: tuple[object, object] = None, None
