@@ -95,7 +95,8 @@ def _stack_padded(members: Sequence[Tensor]) -> Tensor:
     stacked = members[0].new_zeros((len(members), *size))
     for shape in shapes:
         equal = [k for k, member in enumerate(members) if member.shape == shape]
-        stacked[(equal, *map(slice, shape))] = torch.stack([members[k] for k in equal])
+        where: tuple[Tensor | slice, ...] = torch.tensor(equal), *map(slice, shape)
+        stacked[where] = torch.stack([members[k] for k in equal])
     return stacked
 
 
