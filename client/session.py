@@ -230,7 +230,7 @@ class Session:
     def _member(self, run: EnrolledRun, request: TrainRequest, steps: int, *release: Any) -> Participant:
         """Return this client as a participant; `release` is the noise, the reservation and the part of a sum."""
         about = (self.client, run.run, run.config.seed, run.learner, self.store, request, steps)
-        return Participant(*about, *release, device=self.device)
+        return replace(Participant(*about, *release), device=self.device)
 
     def foresee(self, request: Payload | None) -> list[Question]:
         """Return the questions to the client's models in a request; none if they are of no stack."""

@@ -41,6 +41,7 @@ from common.config.parse import configure_alone, parse, to_json
 from common.errors import RunError
 from common.models import parameters, parameters_of, tensors
 from common.tasks.markets.vocabulary import demo_market_catalogue
+from common.tasks.rules.options import RulesOptions
 from common.wire.codec import encode
 from common.wire.messages import (
     ENROL,
@@ -196,7 +197,7 @@ def updates(homes: int = HOMES) -> tuple[Ways, int]:
 def enrolments(homes: int = HOMES) -> tuple[Ways, int]:
     """Return the ways to enrol homes, and their number."""
     federation = Federation(homes)
-    pools, relations = federation.config.task_options.negatives, len(federation.parts[0].vocabulary.relations)
+    pools, relations = RulesOptions().negatives, len(federation.parts[0].vocabulary.relations)
     homes_of = [(home.name, len(home.devices), len(home.rules)) for part in federation.parts for home in part.units]
 
     def floor() -> None:
@@ -231,7 +232,13 @@ def evaluations(homes: int = HOMES) -> tuple[Ways, int]:
 def alone(homes: int = HOMES // 5, rounds: int = 10) -> tuple[Ways, int]:
     """Return the ways to train homes alone for the steps of a run, and their number."""
     parts = partition(read_all("rules", f"demo:0-{homes}"), 0, unit=CLIENT_TASKS["rules"].unit)
-    about = {"run-id": "floors", "task": "rules", "method": "fedrule", "rounds": rounds, "evaluate-every": rounds}
+    about: dict[str, Any] = {
+        "run-id": "floors",
+        "task": "rules",
+        "method": "fedrule",
+        "rounds": rounds,
+        "evaluate-every": rounds,
+    }
     config = parse({**about, "privacy.unit": "none"})
     asked = configure_alone(config, rounds)
 
