@@ -9,6 +9,7 @@ from dataclasses import asdict, dataclass, replace
 from functools import lru_cache
 from typing import Protocol
 
+from safetensors.numpy import save
 from torch import nn
 
 from client.owner.consent import Consent
@@ -123,7 +124,7 @@ class EnrolledRun:
         if sum(map(len, models)) != len(model):
             raise WireError(f"model: the request has other models than those of {clusters} clusters")
         for one in [] if self.config.capabilities.closed_form and not model else models:
-            check_model(one, self.learner.module)
+            SHARED.check(one, self.learner.module)
         return models
 
 
@@ -137,13 +138,20 @@ class NamesRun:
     helpers: AcceptedHelpers | None = None
 
 
-class ModelCheck:
-    """Check of the server's models, done once for all clients of a process that get the same one."""
+class SharedModel:
+    """Check and bytes of the server's models, made once for all clients of a process with the same one."""
 
     def __init__(self) -> None:
         self._last: tuple[object, object] = None, None
+        self._bytes: tuple[object, object, bytes] = None, None, b""
 
-    def __call__(self, model: Arrays, module: nn.Module) -> None:
+    def serialize(self, model: Arrays, statics: Arrays) -> bytes:
+        """Return model and statics as the bytes of a safetensors file."""
+        if self._bytes[0] is not model or self._bytes[1] is not statics:
+            self._bytes = model, statics, save({**model, **statics})
+        return self._bytes[2]
+
+    def check(self, model: Arrays, module: nn.Module) -> None:
         """Check that a model has the arrays of the module.
 
         Raises:
@@ -154,7 +162,7 @@ class ModelCheck:
             self._last = model, module
 
 
-check_model = ModelCheck()
+SHARED = SharedModel()
 
 
 class Enrolments:

@@ -7,9 +7,8 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from cryptography.hazmat.primitives.asymmetric import ec
-from safetensors.numpy import save
 
-from client.enrolment import BuildLearner, EnrolledRun, Enrolments, ReadNames, fingerprint, no_names
+from client.enrolment import SHARED, BuildLearner, EnrolledRun, Enrolments, ReadNames, fingerprint, no_names
 from client.privacy.budget import check_remainder
 from client.privacy.release import Releaser, passes_unchanged
 from client.privacy.transforms import run_or_zeros
@@ -159,7 +158,7 @@ class Session:
         models = run.split_models(request.model)
         request = replace(request, model=models[self._cluster(run, request)])
         if request.final:
-            self.store.write(run.run, MODEL, save({**request.model, **request.statics}))
+            self.store.write(run.run, MODEL, SHARED.serialize(request.model, request.statics))
         work = partial(self._evaluate, run, request, compares=shares_metrics and request.final)
         if masks:
             return upload_metrics(self._party(run.run), run, self.releaser, self.store, request, work)
@@ -196,7 +195,7 @@ class Session:
         part = join_training(self._party(run.run), run, least, self.store, first, steps) if run.helpers else None
         cluster = self._cluster(run, request)
         part = replace(part, cluster=cluster) if part else None
-        request = replace(request, model=models[cluster])
+        request = replace(first, model=models[cluster]) if cluster else first
         return self._member(run, request, steps, noise, reservation, part)
 
     def passes_unchanged(self, participant: Participant) -> bool:

@@ -40,7 +40,7 @@ def with_clip(options: PrivacyOptions, factor: float) -> PrivacyOptions:
         raise RefusedError(f"requested clip factor {factor} is not in (0, 1]; the clip norm can only be lowered")
     if options.clip * factor < MIN_CLIP:
         raise RefusedError(f"requested clip norm {options.clip * factor:.2g} is below the minimum {MIN_CLIP:g}")
-    return options.model_copy(update={"clip": options.clip * factor})
+    return options if factor == 1 else options.model_copy(update={"clip": options.clip * factor})
 
 
 def finite_or_zeros(vector: Floats) -> Floats:

@@ -93,8 +93,10 @@ def _stack_padded(members: Sequence[Tensor]) -> Tensor:
         return torch.stack(list(members))
     size = [max(lengths) for lengths in zip(*shapes, strict=True)]
     stacked = members[0].new_zeros((len(members), *size))
-    for k, member in enumerate(members):
-        stacked[k][tuple(slice(0, length) for length in member.shape)] = member
+    for shape in shapes:
+        equal = [k for k, member in enumerate(members) if member.shape == shape]
+        where: tuple[Tensor | slice, ...] = torch.tensor(equal), *map(slice, shape)
+        stacked[where] = torch.stack([members[k] for k in equal])
     return stacked
 
 

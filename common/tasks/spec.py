@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 from common.errors import ConfigError
@@ -163,12 +164,12 @@ class TaskSpec(Generic[OptionsT, VocabularyT]):
                 f" better = {found.better}; correct `simple`"
             )
 
-    @property
+    @cached_property
     def baselines(self) -> Mapping[str, Mapping[str, str]]:
         """Name of each baseline -> metric key -> key of that metric of the baseline; the simple one first."""
         return {self.comparison.baseline: self.simple, **self.comparison.others} if self.comparison else {}
 
-    @property
+    @cached_property
     def rivals(self) -> tuple[str, ...]:
         """Names of the baselines for which clients send nothing; the verdict compares with the strongest."""
         return tuple(name for name in self.baselines if self.comparison and name not in self.comparison.summed)
@@ -177,18 +178,18 @@ class TaskSpec(Generic[OptionsT, VocabularyT]):
         """Return the key of the sums of differences of that kind, `SIMPLE` or `BOTH`, to a baseline."""
         return kind if baseline == self.rivals[0] else f"{kind}_{baseline.replace(' ', '_')}"
 
-    @property
+    @cached_property
     def pairs(self) -> tuple[str, ...]:
         """Keys of all sums over units; none without a comparison."""
         kinds = (self.paired_key(kind, name) for kind in (SIMPLE, BOTH) for name in self.rivals)
         return (*kinds, ALONE, *self.uses) if self.comparison else ()
 
-    @property
+    @cached_property
     def uses(self) -> tuple[str, ...]:
         """Keys of the numbers of units by what they use; none without a comparison."""
         return tuple(map(uses_key, (PERSONAL, SHARED, SUMS, *self.baselines))) if self.comparison else ()
 
-    @property
+    @cached_property
     def higher_is_better(self) -> bool:
         """True if higher values of the objective are better."""
         found = self.find_metric(self.objective.metric)

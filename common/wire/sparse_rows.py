@@ -217,8 +217,8 @@ def stacked_sizes(
         whole = StackedArray(name, a.dtype.name, always, np.full(clients, rows), rest)
         if name in gathered:
             columns += _as_rows(whole, gathered[name])
-        elif compressed and a.ndim == 3 and a.size:
-            columns += _smaller(whole, _count_touched(a))
+        elif compressed and a.ndim == 3 and a.size and (touched := _count_touched(a)).min() < rows:
+            columns += _smaller(whole, touched)
         else:
             columns.append(whole)
     return [int(size) for size in blob_sizes(columns)]

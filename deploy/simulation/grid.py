@@ -119,6 +119,8 @@ class InProcessGrid(Grid):
 
     def __enter__(self) -> Self:
         self._thresholds = gc.get_threshold()
+        gc.freeze()
+        gc.set_threshold(*RARELY)
         return self
 
     def __exit__(self, *exception: object) -> None:
@@ -140,7 +142,6 @@ class InProcessGrid(Grid):
             self._on_released()
         if self._thresholds and any(message.metadata.message_type == ENROL for message in messages):
             gc.freeze()
-            gc.set_threshold(*RARELY)
         return [message.metadata.message_id for message in messages]
 
     def pull_messages(self, message_ids: Iterable[str]) -> list[Message]:

@@ -171,3 +171,6 @@ def test_only_the_finished_model_is_stored() -> None:
     assert (reply.round, reply.metrics.keys(), store.read("toy", MODEL)) == (3, reply.weights.keys(), b"")
     assert client.evaluate(replace(request, final=True)).metrics == reply.metrics
     assert sha256(load(store.read("toy", MODEL))) == sha256(WORLD)
+    other = {name: a + 1 for name, a in WORLD.items()}
+    client.evaluate(replace(request, model=other, final=True))
+    assert sha256(load(store.read("toy", MODEL))) == sha256(other)

@@ -160,7 +160,7 @@ class RulesLearner(HasModule):
         homes, nodes, _ = self._batch.x.shape
         keep_rate = 1 - self._options.dropout
         uniform = torch.rand((steps, homes, nodes, self._options.hidden), generator=generator)
-        return {"keep": (uniform < keep_rate).float() / keep_rate}
+        return {"keep": uniform.lt_(keep_rate).div_(keep_rate)}
 
     def loss(self, params: Tensors, batch: Tensors, inputs: Tensors) -> Tensor:
         """Compute L_k, the mean over homes of each home's binary cross-entropy (Eq 2)."""

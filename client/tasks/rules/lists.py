@@ -116,9 +116,15 @@ class Abilities:
 
         They have the same trigger state and an opposite action, or an opposite state and the same action.
         """
-        state, action = self.state[relation], self.action[relation]
-        against = (self.state == state) & np.isin(self.action, list(self.opposites[action]))
-        return np.asarray(against | ((self.action == action) & np.isin(self.state, list(self.ends[state]))))
+        return self._contradictions[relation]
+
+    @cached_property
+    def _contradictions(self) -> list[Flags]:
+        halves = [(s, a, [*self.ends[s]], [*self.opposites[a]]) for s, a in zip(self.state, self.action, strict=True)]
+        return [
+            ((self.state == s) & np.isin(self.action, opposites)) | ((self.action == a) & np.isin(self.state, ends))
+            for s, a, ends, opposites in halves
+        ]
 
     @cached_property
     def mirrors(self) -> Flags:

@@ -5,6 +5,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+import torch
 
 from client.data.read import read_all
 from client.tasks.learner import Learner
@@ -12,6 +13,7 @@ from client.tasks.rules.learner import RulesLearner
 from client.tasks.sessions.data.visitors import Visitor, as_clicks
 from client.training import participant as cohort_size
 from client.training.participant import STEP_BYTES, HasWideRows, split_cohort
+from client.training.stacks import stack
 from common.arrays import Arrays
 from common.config.parse import parse
 from common.tasks.sessions.vocabulary import Items
@@ -81,3 +83,13 @@ def test_smaller_cohorts_train_the_same_model(summed: bool, tmp_path: Path, monk
     assert in_threes[0] == in_twos[0], "each client trains alone"
     for name, a in whole[1].items():
         np.testing.assert_allclose(in_twos[1][name], a, rtol=1e-3, atol=1e-5)
+
+
+def test_arrays_of_several_shapes_are_stacked_in_order_with_zeros_behind() -> None:
+    members = [torch.full((rows, columns), float(k + 1)) for k, (rows, columns) in enumerate([(2, 1), (1, 3), (2, 1)])]
+    stacked = stack([{"x": member} for member in members])["x"]
+    assert stacked.shape == (3, 2, 3)
+    for whole, member in zip(stacked, members, strict=True):
+        expected = torch.zeros(2, 3)
+        expected[: member.shape[0], : member.shape[1]] = member
+        assert whole.equal(expected)

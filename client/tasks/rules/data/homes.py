@@ -157,18 +157,20 @@ class NonRules:
     def __init__(self, home: Home, relations: int) -> None:
         nodes, self._relations = len(home.devices), relations
         self._nodes = max(nodes, 1)
-        pairs = self._pairs = home.rules[:, 0] * nodes + home.rules[:, 1]
-        is_empty = ~np.eye(nodes, dtype=bool).ravel()
+        pairs = home.rules[:, 0] * nodes + home.rules[:, 1]
+        is_empty = np.ones(nodes * nodes, bool)
+        is_empty[:: nodes + 1] = False
         is_empty[pairs] = False
-        self._empty = np.flatnonzero(is_empty) * relations
+        empty = np.flatnonzero(is_empty)
         first = np.searchsorted(pairs, pairs)  # rules ascend, and so do their pairs
         count = np.bincount(first, minlength=len(pairs))[first]
         nth = np.arange(len(pairs)) - first
-        lower = np.full((len(pairs), int(count.max(initial=0))), relations)
-        lower[first, nth] = home.rules[:, 2] - nth  # number of absent relations below each present one
+        lower = np.full((int(count.max(initial=0)), len(pairs)), relations)
+        lower[nth, first] = home.rules[:, 2] - nth  # number of absent relations below each present one
         is_open = count < relations
-        self._open, self._lower = pairs[is_open] * relations, lower[first[is_open]]
-        self._absent = relations - count[is_open]
+        self._lower = lower[:, first[is_open]]
+        self._lowest = np.concatenate([empty, pairs[is_open]]) * relations
+        self._choices = np.concatenate([np.full(len(empty), relations), relations - count[is_open]])
 
     def sample(self, rng: np.random.Generator) -> Ints:
         """Sample one pool of negatives, numbers of distinct triples for `triples`; none without rules.
@@ -176,16 +178,18 @@ class NonRules:
         (a) Every ordered pair of different nodes without a rule, with a random relation; (b) for every rule, its pair with
         a random relation not on that pair. A pair that holds all relations adds nothing.
         """
-        if not len(self._pairs):
-            return self._pairs
-        unlike = self._empty + rng.integers(self._relations, size=len(self._empty))
-        drawn = rng.integers(self._absent)
-        drawn += (self._lower <= drawn[:, None]).sum(1)
-        found = np.concatenate([unlike, self._open + drawn])
-        found.sort()
-        is_new = np.ones(len(found), bool)
-        np.not_equal(found[1:], found[:-1], out=is_new[1:])
-        return rng.permutation(found[is_new])
+        if not len(self._lower):
+            return self._lowest[:0]
+        drawn = rng.integers(self._choices)
+        of_rules = drawn[len(drawn) - self._lower.shape[1] :]
+        of_rules += np.add.reduce(self._lower <= of_rules)
+        drawn += self._lowest
+        drawn.sort()
+        if len(self._lower) > 1:  # only a pair with several rules can have a triple twice
+            is_new = np.ones(len(drawn), bool)
+            np.not_equal(drawn[1:], drawn[:-1], out=is_new[1:])
+            drawn = drawn[is_new]
+        return rng.permutation(drawn)
 
     def triples(self, numbers: Ints) -> Edges:
         """Return the triples with these numbers, E × 3."""
@@ -237,13 +241,13 @@ def split_home(home: Home, relations: int, options: RulesOptions, seed: int) -> 
     held = test + floor_share(options.validation_share, len(rules) - test)
 
     pools, rest = (unlike.sample(rng) for _ in range(options.negatives - 1)), len(rules) - held
-    more = [another[~(another[:, None] == pool[:held]).any(1)][:rest] for another in pools]
-    train, validation = np.concatenate([pool[held:], *more]), pool[test:held]
+    more = ((one[~(one[:, None] == pool[:held]).any(1)] if held else one)[:rest] for one in pools)
+    negatives, first, last = unlike.triples(np.concatenate([pool, *more])), *(min(k, len(pool)) for k in (test, held))
     return SplitHome(
         home,
-        train=Examples(rules[held:], unlike.triples(train)),
-        validation=Examples(rules[test:held], unlike.triples(validation)),
-        test=Examples(rules[:test], unlike.triples(pool[:test])),
+        train=Examples(rules[held:], negatives[last:]),
+        validation=Examples(rules[test:held], negatives[first:last]),
+        test=Examples(rules[:test], negatives[:first]),
     )
 
 
