@@ -545,7 +545,6 @@ class RunConfig(Options):
         for key, value, exact in (
             ("federation.robust", federation.robust, "none"),
             ("federation.encoding", federation.encoding, "float32"),
-            ("secure-sums.groups", self.secure_sums.groups or 1, 1),
         ):
             if value != exact:
                 raise ValueError(f"{option}={least} needs the exact number of clients with a row; set {key}={exact}")

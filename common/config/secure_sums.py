@@ -7,6 +7,9 @@ from common.options import Options
 FEWEST_GROUPS = 3
 """Number of groups from which on one of them cannot decide the median."""
 
+GROUPS_OF_STATISTICS = 7
+"""Maximum number of groups that a round of a closed form has by itself."""
+
 MOST_GROUPS = 30
 """Maximum number of groups; a helper has the boxes of 128 sums in memory."""
 
@@ -51,6 +54,8 @@ class SecureSumsOptions(Options):
         """Minimum number of clients in a round."""
         return self.min_sum * max(self.groups, 1)
 
-    def groups_of(self, clients: int) -> int:
+    def groups_of(self, clients: int, *, of_statistics: bool) -> int:
         """Return the number of groups that 0 chooses, in rounds of so many clients whose sums nothing bounds."""
-        return self.groups or (FEWEST_GROUPS if clients >= (FEWEST_GROUPS + 1) * self.min_sum else 1)
+        smallest, found = 2 * self.min_sum, FEWEST_GROUPS * (clients >= (FEWEST_GROUPS + 1) * self.min_sum)
+        found = min(clients // smallest, GROUPS_OF_STATISTICS) if of_statistics else found
+        return self.groups or (found if found >= FEWEST_GROUPS else 1)

@@ -117,15 +117,44 @@ def median_of(groups: Sequence[Contribution]) -> Contribution:
     Fewer than half of the groups cannot move a number beyond the means of the others (breakdown point (G − 1)/2G of
     the groups). |Δ̄| ≤ Δ' holds for medians as for means.
     """
+    return _combine(groups, lambda means, weights: np.asarray(np.median(np.stack(means), axis=0)))
+
+
+LONGEST_GROUP = 1.5
+"""Multiple of the median norm over groups at which a longer array counts.
+
+Norms of tables of honest groups of 14 clients were .8 to 1.4 of the median; scores of hidden records reached 1.9.
+"""
+
+
+def add_groups(groups: Sequence[Contribution]) -> Contribution:
+    """Return the sum over the groups, whose longer arrays count at a multiple of the median norm; one group unchanged.
+
+    A row that a single group has stays, which a median would lose. If one of G groups is false, the sum of the others has a
+    cosine of √(1 − (1.5/(G − 1))²) with the result at least, where their arrays have equal directions and lengths: .97 for
+    seven groups.
+    """
+    return _combine(groups, _mean_of_bounded)
+
+
+def _mean_of_bounded(means: Sequence[Floats], weights: Sequence[float]) -> Floats:
+    most = LONGEST_GROUP * float(np.median([np.linalg.norm(a) for a in means]))
+    return np.average([bounded(a, most) for a in means], axis=0, weights=weights)
+
+
+def _combine(
+    groups: Sequence[Contribution], combine: Callable[[Sequence[Floats], Sequence[float]], Floats]
+) -> Contribution:
+    """Return a contribution whose means are combined of the groups' means, array by array; one group unchanged."""
     if len(groups) == 1:
         return groups[0]
-    total = groups[0].empty()
+    total, weights = groups[0].empty(), [one.weight for one in groups]
     for one in groups:
         total.record(one.members)
     total.dtypes = groups[0].dtypes
     for kind, arrays in groups[0].sums.items():
-        medians = {n: np.median(np.stack([one.sums[kind][n] / one.weight for one in groups]), axis=0) for n in arrays}
-        total.add_sums(kind, {name: a * total.weight for name, a in medians.items()})
+        means = {n: combine([one.sums[kind][n] / one.weight for one in groups], weights) for n in arrays}
+        total.add_sums(kind, {name: a * total.weight for name, a in means.items()})
     return total
 
 

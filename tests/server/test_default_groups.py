@@ -6,7 +6,9 @@ import numpy as np
 import pytest
 from flwr.app import Message
 
+from common.arrays import Floats
 from common.config.parse import parse
+from common.contribution import UPDATE, Contribution, Member
 from common.models import parameters
 from common.privacy.vectors import to_vector
 from common.wire.codec import decode, encode
@@ -14,6 +16,7 @@ from common.wire.messages import TRAIN, TrainReply
 from server.record.folder import RunDirectory
 from server.run import read_catalogue
 from server.secure.parties import with_groups
+from server.secure.sums import add_groups
 from tests.support.build import task_model
 from tests.support.sum_runs import SumFederation, summed
 
@@ -28,13 +31,36 @@ from tests.support.sum_runs import SumFederation, summed
         ({"secure-sums.groups": 1}, 100, 1),
         ({"secure-sums.groups": 5}, 25, 5),
         ({"privacy.unit": "client"}, 100, 1),
-        ({"method": "ridge"}, 100, 1),
+        ({"method": "ridge"}, 100, 7),
+        ({"method": "ridge"}, 29, 1),
+        ({"first": "ridge"}, 100, 1),
         ({"method": "ifca"}, 100, 1),
     ],
 )
 def test_groups_where_no_proof_bounds_an_upload(changed: dict[str, str], clients: int, groups: int) -> None:
     config = parse({"task": "rules", "method": "fedavg", **changed})
     assert with_groups(config, clients).secure_sums.groups == groups
+
+
+def of_vector(vector: Floats) -> Contribution:
+    one = Contribution()
+    one.record([Member("a"), Member("b")])
+    one.add_sums(UPDATE, {"table": 2 * vector, "row": vector[:1]})
+    return one
+
+
+@pytest.mark.parametrize("factor", [0.0, 3.0, 1e9])
+def test_sums_of_groups_are_exact_and_a_false_one_hardly_turns_them(factor: float) -> None:
+    """Each group alone has some rows, which stay."""
+    rng = np.random.default_rng(0)
+    vectors = [np.concatenate([rng.uniform(0.7, 1.3, 50), 0.1 * (np.arange(7) == g)]) for g in range(7)]
+    honest = add_groups([of_vector(vector) for vector in vectors])
+    np.testing.assert_allclose(honest.sums[UPDATE]["table"], 2 * np.sum(vectors, axis=0), rtol=1e-12)
+    assert len(honest.members) == 14
+    lied = add_groups([of_vector(factor * rng.standard_normal(57)), *map(of_vector, vectors[1:])]).sums[UPDATE]["table"]
+    cosine = lied @ honest.sums[UPDATE]["table"] / np.linalg.norm(lied) / np.linalg.norm(honest.sums[UPDATE]["table"])
+    assert cosine > 0.95
+    assert (lied[51:] > 0.1).all() or factor
 
 
 def test_a_liar_hardly_turns_the_step_of_default_groups(tmp_path: Path) -> None:
