@@ -85,26 +85,18 @@ def test_a_median_of_named_rows_is_refused() -> None:
     assert "does not apply to named rows; set federation.robust=multi-krum" in refusal(given)
 
 
-@pytest.mark.parametrize(
-    ("given", "rule"),
-    [
-        ({"method": "fedavg"}, "geometric-median"),
-        ({"method": "fedrule"}, "none"),
-        ({"method": "ridge"}, "none"),
-        ({"method": "fedavg", "privacy.unit": "client", "privacy.epsilon": 8.0, "privacy.accept-noise": True}, "none"),
-        ({"method": "fedavg", "privacy.trust": "helpers"}, "none"),
-    ],
-)
-def test_auto_is_the_geometric_median_of_updates_that_come_alone(given: dict[str, Scalar], rule: str) -> None:
-    assert parse({"task": "rules", "federation.robust": "auto", **given}).robust == rule
+def test_auto_is_the_geometric_median_of_updates_that_come_alone() -> None:
+    noise: dict[str, Scalar] = {"privacy.unit": "client", "privacy.epsilon": 8.0, "privacy.accept-noise": True}
+    for method, given in (("fedavg", {}), ("fedrule", {}), ("ridge", {}), ("fedavg", noise)):
+        rule = parse({"task": "rules", "federation.robust": "auto", "method": method, **given}).robust
+        assert (rule == "geometric-median") == (method == "fedavg" and not given)
 
 
 @pytest.mark.parametrize(("clients", "like"), [(9, "none"), (10, "geometric-median")])
 def test_auto_is_the_mean_of_fewer_than_ten_replies(clients: int, like: str, tmp_path: Path) -> None:
-    models = []
+    bits = set[str]()
     for rule in ("auto", like):
         grid = InProcessGrid(toy_sessions([MemoryStore() for _ in range(clients)]), clients)
-        folder = tmp_path / rule
-        run(grid, configured("fedavg", rounds=1, federation__robust=rule, federation__min_replies=5), folder)
-        models.append(RunDirectory(folder, "toy").load_model()[0])
-    assert all((models[0][name] == models[1][name]).all() for name in models[0])
+        config = configured("fedavg", rounds=1, federation__robust=rule, federation__min_replies=5)
+        bits.add(run(grid, config, tmp_path / rule).model_sha256)
+    assert len(bits) == 1
