@@ -51,11 +51,8 @@ def check_rows(config: "RunConfig") -> None:
         raise ValueError(
             f"federation.encoding={federation.encoding} does not apply to runs with {reason}; set federation.encoding=float32"
         )
-    if task.named_rows and federation.robust not in (
-        "none",
-        "auto",
-        "multi-krum",
-    ):  # rows that were not sent would be zeros
+    # rows that were not sent would be zeros
+    if task.named_rows and federation.robust not in ("none", "auto", "multi-krum"):
         raise ValueError(
             f"federation.robust={federation.robust} does not apply to named rows; set federation.robust=multi-krum"
         )

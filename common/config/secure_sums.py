@@ -38,7 +38,7 @@ class SecureSumsOptions(Options):
     groups: int = Field(0, ge=0, le=MOST_GROUPS)
     """Number of groups of clients with a sum each; the model takes the median of the groups' means.
 
-    Groups are drawn anew in each round. From three on, liars in fewer than half of them cannot decide it. Noise
+    Groups are drawn anew in each round of a network. From three on, liars in fewer than half of them cannot decide it. Noise
     grows by about 1.2·√G, since each sum has G times fewer clients. A round needs `min-sum` clients in each.
     Closed forms add the groups' statistics up, and a table of a group counts at 1.5 times the median norm at most.
     0 chooses: three without noise where a round has four times `min-sum` clients, else one. Closed forms have up to seven,

@@ -448,7 +448,8 @@ class HelperSums:
         groups = self._config.secure_sums.groups
         if groups <= 1:
             return dict.fromkeys(clients, 0)
-        found = assign(clients, groups, self._config.seed, number, self._store.groups(number))
+        drawn = 0 if self._config.capabilities.closed_form else number  # its sums of one client stay in one group
+        found = assign(clients, groups, self._config.seed, drawn, self._store.groups(number))
         self._store.write_groups(number, found)
         return found
 
