@@ -292,7 +292,7 @@ class RunConfig(Options):
 
     @property
     def robust(self) -> RobustRule:
-        """Rule of aggregation, which `auto` chooses by what clients send; control variates from gradients need the mean."""
+        """Rule of aggregation; `auto` is the mean where control variates or sums need it."""
         capabilities, task = self.capabilities, self.task_options
         is_summed = capabilities.closed_form or self.privacy.unit != "none" or self.privacy.resolved_trust == "helpers"
         has_means = is_summed or capabilities.needs_gradient or task.named_rows or task.gathers_rows

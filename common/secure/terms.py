@@ -124,7 +124,7 @@ class SumTerms:
     """Name of the run."""
     round: int
     channel: str
-    """`train`, `repeat/k`, both with `/g` for group g, `evaluate` or `names/k`: one sum for each in a round."""
+    """`train`, `repeat/k`, both with `/g` for group g, `evaluate` or `names/k`: one sum each in a round."""
     size: int
     """d, number of numbers in a vector."""
     bits: int

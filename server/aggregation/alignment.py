@@ -29,9 +29,9 @@ SUSPICION = 0.1
 """Level of the suspicion in one round, by which a client is not named."""
 
 COALITION, LEAST_DEVIATIONS, LEAST_SHARE = 1e-4, 10.0, 0.05
-"""Level of a coalition in one round of many, its least distance, and its least share of the clients: a few may share data.
+"""Level of a coalition in one round of many, its least distance, and its least share of the clients.
 
-The distance in standard deviations is beyond that of honest clients, which reached 7.
+A few may share data. The distance in standard deviations is beyond that of honest clients, which reached 7.
 """
 
 MIN_ROUNDS, MIN_CLIENTS = 2, 10

@@ -20,6 +20,7 @@ from common.tasks.registry import closed_form_of
 from common.wire.codec import decode
 from common.wire.messages import LOCAL, TrainReply
 from server.aggregation.replies import Reply
+from server.aggregation.robust import add_groups, bounded, median_of
 from server.clients.enrolment import Enrolment
 from server.exchange.grid import content_of
 from server.round.checks import check_entries
@@ -35,9 +36,6 @@ from server.secure.sums import (
     TooFewUploadsError,
     Total,
     Upload,
-    add_groups,
-    bounded,
-    median_of,
 )
 
 CHANNEL = "train"

@@ -46,7 +46,7 @@ UPDATES = (FLIP, DRIFT, ALIE, IPM, MIN_MAX, METRICS)
 """Attacks on networks."""
 
 PILOT, PILOT_SEEDS = "pilot-", (101, 102)
-"""Mark of the runs by which `federation.robust=auto` was chosen, and their seeds, which no other run has."""
+"""Mark and seeds of the runs by which `federation.robust=auto` was chosen; no other run has these."""
 
 PILOT_RULES = {
     "none": "mean",
@@ -54,7 +54,7 @@ PILOT_RULES = {
     "trimmed-mean": "trimmed mean",
     "median": "median",
 }
-"""Rule of the pilot -> its name on the page; the last two have no runs with liars, since they lose much without."""
+"""Rule of the pilot -> its name; the last two lose much without liars, and have no runs with them."""
 
 PLANNER = "bgtplanner"
 """Planner of noise that learns from metrics, of ratings."""

@@ -12,10 +12,10 @@ from common.models import parameters
 from common.privacy.vectors import to_vector
 from common.wire.codec import decode, encode
 from common.wire.messages import TRAIN, TrainReply
+from server.aggregation.robust import add_groups
 from server.record.folder import RunDirectory
 from server.run import read_catalogue
 from server.secure.parties import with_groups
-from server.secure.sums import add_groups
 from tests.support.build import task_model
 from tests.support.sum_runs import SumFederation, summed
 
