@@ -292,10 +292,7 @@ class Contribution:
 class ClientBlock:
     """Clients whose replies are one sum.
 
-    Args:
-        number: Place of the block in its round.
-        clients: Their names.
-        sums: The sum of their replies.
+    `number` is the place of the block in its round.
     """
 
     number: int

@@ -106,11 +106,7 @@ EXAMPLES = MetricSpec("examples", "examples", "Examples", "", 0, "Number of trai
 SUMS_ALONE = MetricFamily("sums_", "sums alone")
 """Metrics of the closed form on top of which a network has trained."""
 
-MODEL_FAMILIES = (
-    MetricFamily("cluster_", "cluster model"),
-    MetricFamily("global_", "shared model"),
-    SUMS_ALONE,
-)
+MODEL_FAMILIES = (MetricFamily("cluster_", "cluster model"), MetricFamily("global_", "shared model"), SUMS_ALONE)
 """Metrics of further models: the shared one beside a personalized one, and sums alone."""
 
 USED = MetricFamily("used_", "as clients use it")

@@ -31,13 +31,7 @@ DAY_SECONDS = 86_400.0
 
 @dataclass(frozen=True)
 class ParentRun:
-    """Finished run that another one can continue.
-
-    Args:
-        folder: Its folder.
-        config: Its configuration.
-        result: Its result.
-    """
+    """Finished run that another one can continue."""
 
     folder: RunDirectory
     config: RunConfig
@@ -138,12 +132,6 @@ def extend_vocabulary(config: RunConfig, folder: RunDirectory, read: Callable[[]
 def continue_state(config: RunConfig, vocabulary: Vocabulary, initial: RunState, folder: RunDirectory) -> RunState:
     """Return the state of a new run that starts from its parent, and store in its folder what that is.
 
-    Args:
-        config: Configuration of the run.
-        vocabulary: Its vocabulary.
-        initial: State of a run from the beginning.
-        folder: Folder of the run.
-
     Raises:
         ConfigError: The parent has other parameters, or the vocabulary does not extend its own.
         StateError: Its model is missing or damaged, or it stores no sums.
@@ -189,10 +177,7 @@ def _check_sums(config: RunConfig, parent: ParentRun, state: RunState) -> None:
 def find_repeated(config: RunConfig, folder: RunDirectory, examples: Mapping[str, int]) -> str:
     """Return a remark on clients that may add the same data to sums again; empty with a half-life.
 
-    Args:
-        config: Configuration of the run.
-        folder: Folder of the run.
-        examples: Client -> number of records.
+    `examples` has the number of records of each client.
     """
     if not (config.start_from and config.capabilities.closed_form) or config.half_life:
         return ""

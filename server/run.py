@@ -186,11 +186,7 @@ def run(
 class Connection:
     """Clients of a run, and the folder that records what they answer.
 
-    Args:
-        grid: Connection to the clients, in which those of hubs are nodes.
-        folder: Folder of the run.
-        nodes: Folder with the names of clients by their keys; None if names are not bound to keys.
-        liveness: Record of the nodes' heartbeats.
+    Clients of hubs are nodes of its grid. Without `nodes`, names are not bound to keys.
     """
 
     grid: HubGrid

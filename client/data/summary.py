@@ -95,7 +95,9 @@ def _time_form(table: Table, name: str) -> str:
     if not there.any():
         return ""
     slashed = to_flags(match_cells(text, SLASHED)) & there if types.is_string(text.type) else np.zeros(1, bool)
-    row = int((slashed if slashed.any() else there).argmax())
+    rows = np.flatnonzero(slashed if slashed.any() else there)
+    clear = (k for k in rows.tolist() if len({*map(int, re.findall(r"\d+", str(text[k]))[:2])}) > 1)
+    row = next(clear, int(rows[0])) if slashed.any() else int(rows[0])
     cell, value = str(text[row].as_py()).strip(), seconds[row].as_py()
     form = _form_of(cell, value)
     if slashed.any():

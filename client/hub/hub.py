@@ -22,16 +22,7 @@ from client.training.participant import Participant, split_cohort
 from common.arrays import Arrays, norm
 from common.config.parse import reason_for_replies
 from common.config.run import RunConfig
-from common.contribution import (
-    GRADIENT,
-    UPDATE,
-    Contribution,
-    Lengths,
-    Member,
-    find_doubtful,
-    rows_of_lengths,
-    typical,
-)
+from common.contribution import GRADIENT, UPDATE, Contribution, Lengths, Member, find_doubtful, rows_of_lengths, typical
 from common.errors import RefusedError, RunError, WireError
 from common.methods.base import MethodOptions
 from common.wire.codec import encode

@@ -114,10 +114,8 @@ class StateBlocks:
         self._stored |= memories
 
 
-@cache
-def open_blocks(folder: Path) -> StateBlocks:
-    """Return the blocks that all clients of a hub share."""
-    return StateBlocks(folder)
+open_blocks = cache(StateBlocks)
+"""Open the blocks that all clients of a hub share."""
 
 
 def _path(folder: Path, number: int) -> Path:

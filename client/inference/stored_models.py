@@ -62,13 +62,7 @@ def newest_stored(task: str, data: str, run: str, roots: Sequence[Path], client:
 
     A client is of these data if it is the named one, if it trained on the same files or a copy of them, or if it trained on
     earlier data at the same path.
-
-    Args:
-        task: Task of the data.
-        data: Source of the data as in the client's settings.
-        run: Name of the run; empty for any.
-        roots: State folders, `<root>/<client>/<fingerprint of its data>/<run>/`.
-        client: Name of the client; empty for any.
+    A root has folders `<root>/<client>/<fingerprint of its data>/<run>/`. Empty names of a run and a client are any.
 
     Raises:
         DataError: The data cannot be read.

@@ -21,13 +21,7 @@ STAYS = (
 
 @dataclass(frozen=True)
 class Forgetting:
-    """Request to one server.
-
-    Args:
-        client: Name of the client.
-        server: Address of the server.
-        delivered: True if the server has received the request.
-    """
+    """Request to one server."""
 
     client: str
     server: str

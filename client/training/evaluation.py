@@ -22,14 +22,7 @@ from common.methods.base import choose_lowest
 from common.metrics import SUMS_ALONE
 from common.models import parameters
 from common.tasks.registry import TASKS
-from common.wire.messages import (
-    AssignReply,
-    AssignRequest,
-    EvaluateReply,
-    EvaluateRequest,
-    Metrics,
-    TrainRequest,
-)
+from common.wire.messages import AssignReply, AssignRequest, EvaluateReply, EvaluateRequest, Metrics, TrainRequest
 
 TIE_WEIGHT = 1e-6
 """Weight of the training loss in scores by L_p: it decides between models of equal violation."""

@@ -217,10 +217,7 @@ def save_states(
 
 
 def _save_rows(
-    cohort: Cohort,
-    groups: dict[str, Tensors],
-    counted: Sequence[int],
-    alone: Mapping[int, dict[str, Tensors]],
+    cohort: Cohort, groups: dict[str, Tensors], counted: Sequence[int], alone: Mapping[int, dict[str, Tensors]]
 ) -> None:
     """Store stacked groups, in which these participants have rows; some also have groups of their own."""
     stacked, rows = {g: t for g, t in groups.items() if t}, {k: number for number, k in enumerate(counted)}

@@ -42,10 +42,8 @@ class MinedProperty:
         return self.inferred.formula()
 
 
-def mine(
-    traces: Tensor, names: Sequence[str], widths: Sequence[int] = WIDTHS, keep: int = 1
-) -> tuple[MinedProperty, ...]:
-    """Return the `keep` tightest properties of every template and choice of variables, least slack first.
+def mine(traces: Tensor, names: Sequence[str], widths: Sequence[int] = WIDTHS) -> tuple[MinedProperty, ...]:
+    """Return the tightest property of every template and choice of variables, least slack first.
 
     Omitted are constant variables and vacuous properties. A response is vacuous if its trigger never occurs, or if it
     follows without its trigger as well.
@@ -54,7 +52,6 @@ def mine(
         traces: Training traces, S x T x D.
         names: Names of the D variables.
         widths: Widths of windows in the search grid.
-        keep: Number of properties of each template and choice of variables.
 
     Raises:
         DataError: The traces are not S x T x D.
@@ -67,16 +64,16 @@ def mine(
     fitting = [width for width in widths if 1 <= width <= traces.shape[1]]
     best: list[MinedProperty] = []
     for name, x in columns.items():
-        best += _tightest(keep, fitting, _of_one(name, x))
+        best += _tightest(fitting, _of_one(name, x))
     for first, second in permutations(columns, 2):
-        best += _tightest(keep, fitting, _of_two(first, second, columns[first], columns[second]))
+        best += _tightest(fitting, _of_two(first, second, columns[first], columns[second]))
     return tuple(sorted(best, key=lambda mined: mined.slack))
 
 
-def _tightest(keep: int, widths: list[int], search: Callable[[int], Iterator[MinedProperty]]) -> list[MinedProperty]:
+def _tightest(widths: list[int], search: Callable[[int], Iterator[MinedProperty]]) -> list[MinedProperty]:
+    """Return the property of least slack of each template."""
     ranked = sorted((mined for width in widths for mined in search(width)), key=lambda mined: mined.slack)
-    templates = sorted({mined.template for mined in ranked})
-    return [mined for template in templates for mined in [m for m in ranked if m.template == template][:keep]]
+    return [next(m for m in ranked if m.template == template) for template in sorted({m.template for m in ranked})]
 
 
 def _of_one(name: str, x: Tensor) -> Callable[[int], Iterator[MinedProperty]]:

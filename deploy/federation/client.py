@@ -98,11 +98,7 @@ def narrowed(
 ) -> Policy:
     """Return the policy that allows what both it and the command line allow.
 
-    Args:
-        policy: The owner's file, or the defaults.
-        methods: Methods in which the client takes part; empty for those of the policy.
-        epsilon: Maximum ε over all runs; runs without noise are then refused.
-        delta: δ of `epsilon`.
+    With `epsilon`, the maximum ε over all runs, runs without noise are refused. Without methods, those of the policy hold.
 
     Raises:
         ConfigError: An option is mistyped, has no effect by itself, or leaves no method.
@@ -248,17 +244,7 @@ def serve_node(
     observe: Callable[[OwnerControl], Observer],
     config: Mapping[str, Scalar] | None = None,
 ) -> None:
-    """Answer the server by a node until a signal, or the owner's `fedloom leave`, stops it.
-
-    Args:
-        at: The server.
-        name: Public name of the node.
-        state: Folder of private state.
-        key: Private key; None for a node without one.
-        app: Function that answers messages.
-        observe: Function that returns the observer of the node.
-        config: Node configuration.
-    """
+    """Answer the server by a node until a signal, or the owner's `fedloom leave`, stops it."""
     ca = read_file(at.ca) if at.ca else b""
     stop = begin_service()
     refusals.setLevel(logging.CRITICAL)  # the owner's log has a line for each

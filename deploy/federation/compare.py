@@ -10,15 +10,7 @@ from client.data.dataset import AnyDataset
 from client.data.read import read_under
 from client.tasks.registry import build_learner
 from client.training.alone import measure_alone
-from client.training.comparison import (
-    MEASURED,
-    Measured,
-    from_document,
-    has_units,
-    pair_with_alone,
-    to_paired,
-    values,
-)
+from client.training.comparison import MEASURED, Measured, from_document, has_units, pair_with_alone, to_paired, values
 from common.config.parse import configure_alone
 from common.config.run import RunConfig
 from common.errors import FedloomError

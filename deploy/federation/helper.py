@@ -59,15 +59,7 @@ def serve_sums(
 ) -> None:
     """Answer the server until a signal stops the helper.
 
-    Args:
-        address: Address of the server.
-        ca: Certificate authority of the server.
-        key: Private key of the helper.
-        key_file: File of the key.
-        name: Public name; empty for one from the key.
-        patience: Seconds to wait for admission.
-        forget: Days without a message after which a run's keys are deleted.
-        most_numbers: Maximum size of a vector.
+    An empty name is made from the key. `patience` is in seconds, and after `forget` days without a message keys are deleted.
 
     Raises:
         ConfigError: An option is wrong.

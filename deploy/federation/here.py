@@ -81,11 +81,7 @@ def train_here(
 ) -> Result:
     """Train in this process, show each round, and write result and report.
 
-    Args:
-        request: Options of the run.
-        source: Data.
-        how: Options of one process.
-        on_event: Receiver of each event, in another thread.
+    `on_event` receives each event, in another thread.
 
     Raises:
         ConfigError: An option is unknown, mistyped or contradicts another, or this machine has no such device.

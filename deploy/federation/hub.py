@@ -219,12 +219,7 @@ def _inside(folder: Path, name: str) -> Path:
 class HubRequest:
     """Options of a hub.
 
-    Args:
-        source: Data of all clients.
-        client: The hub as a client; its name is the first part of its clients' names.
-        limits: Limits that hold for each client.
-        clients: Number of partitions; None if the folder names the clients.
-        workers: Number of processes that train.
+    Its name is the first part of its clients' names. Without a number of clients, the folder of the data names them.
     """
 
     source: DataRequest

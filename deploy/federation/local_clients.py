@@ -102,12 +102,7 @@ def pin_helpers(homes: Mapping[str, Path], policy: Path | None, target: Path, un
 class LocalClients:
     """Clients on this machine, ready to start.
 
-    Args:
-        config: Configuration of their run.
-        home: Folder of the run's private files.
-        specs: Description of each client.
-        policy: Policy file of every client.
-        partitions: Data of each client, if they were read here.
+    Their partitions are there if they were read here.
     """
 
     config: RunConfig

@@ -71,11 +71,7 @@ def read_config_file(path: Path) -> dict[str, Scalar]:
 def repeat_partition(path: Path | None, command: str, data: str, clients: int | None) -> tuple[str, int | None]:
     """Return data and clients of a run to repeat; what the command names is kept.
 
-    Args:
-        path: Configuration file; None if there is none.
-        command: Name of the command.
-        data: Data that the command names; `demo` if it names none.
-        clients: Number of clients that the command sets; None if it sets none.
+    The command names no data if they are `demo`, and no number of clients if it is None.
 
     Raises:
         ConfigError: The run was trained on own data, and the command names none.
@@ -153,12 +149,7 @@ def resume_config(
 ) -> RunConfig:
     """Return a stored run's configuration with the options that may change.
 
-    Args:
-        folder: Folder of the run.
-        stored: Stored configuration.
-        given: Options of the command by key.
-        sets: Options of `--set`.
-        start: Round to go back to; None for the newest.
+    `given` are options of the command by key, `sets` those of `--set`, and `start` is a round to go back to.
 
     Raises:
         ConfigError: An option would make it another run, or no round is left to do.
@@ -242,10 +233,7 @@ def with_catalogue(config: RunConfig, catalogue: Path | None) -> RunConfig:
 def run_partition(folder: RunDirectory, data: str, clients: int | None) -> tuple[str, int | None]:
     """Return the data of a resumed simulation, and the number of clients among which they are partitioned.
 
-    Args:
-        folder: Folder of the run.
-        data: Data named by the command; `demo` if none are.
-        clients: Number of clients set by the command; None if none is.
+    The command names no data if they are `demo`, and no number of clients if it is None.
 
     Raises:
         ConfigError: The run has other clients or other data.

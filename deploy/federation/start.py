@@ -146,12 +146,7 @@ def _start_node(
 class Order:
     """Run to start.
 
-    Args:
-        config: Configuration of the run.
-        runs: Folder of run folders.
-        keys: Public keys to admit before the start.
-        nodes: Folder of public keys; a key that appears there later is admitted too.
-        after: Function that may add to the result, such as measurements on this machine.
+    Keys that appear later in `nodes` are admitted too. `after` may add to the result, such as measurements on this machine.
     """
 
     config: RunConfig

@@ -65,10 +65,7 @@ class Setting:
 class Sweep:
     """Finished sweep.
 
-    Args:
-        task: Name of the task.
-        metric: Key of the compared metric, the task's objective.
-        settings: Settings, best mean first.
+    Its settings are ordered, best mean first, by the task's objective.
     """
 
     task: str

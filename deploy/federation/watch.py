@@ -162,12 +162,7 @@ class Pulse:
             return any(line.startswith(ROUND_LINE) for line in events)
 
 
-def watch(
-    pulse: Pulse,
-    folder: RunDirectory,
-    start: int,
-    after: Callable[[Result], Result],
-) -> Result:
+def watch(pulse: Pulse, folder: RunDirectory, start: int, after: Callable[[Result], Result]) -> Result:
     """Show the run's events after `start` as they are written, then its result.
 
     `after` may add to the result.

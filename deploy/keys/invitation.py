@@ -6,6 +6,7 @@ import json
 import os
 import re
 import stat
+import warnings
 from collections.abc import Sequence
 from dataclasses import replace
 from datetime import UTC, datetime
@@ -14,6 +15,7 @@ from typing import Annotated, Any, Self
 
 from cryptography import x509
 from cryptography.hazmat.primitives import hashes
+from cryptography.utils import CryptographyDeprecationWarning
 from pydantic import AfterValidator, AwareDatetime, BaseModel, ConfigDict, Field, StringConstraints, ValidationError
 
 from common.config.run import RunConfig
@@ -56,9 +58,13 @@ def load_certificate(pem: str) -> x509.Certificate:
     """Return the certificate of a PEM text.
 
     Raises:
-        ValueError: The text is no certificate.
+        ValueError: The text is no certificate, or one that RFC 5280 forbids, such as one with a negative serial number.
     """
-    return x509.load_pem_x509_certificate(pem.encode())
+    with warnings.catch_warnings(action="error", category=CryptographyDeprecationWarning):
+        try:
+            return x509.load_pem_x509_certificate(pem.encode())
+        except CryptographyDeprecationWarning as error:
+            raise ValueError(str(error)) from None
 
 
 def _check_size(catalogue: dict[str, Any]) -> dict[str, Any]:

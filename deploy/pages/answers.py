@@ -4,8 +4,7 @@ import csv
 import io
 import json
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import asdict, replace
-from functools import cache
+from dataclasses import asdict
 from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
@@ -162,12 +161,7 @@ def add_examples(
 ) -> None:
     """Store examples of a completed run, and its clusters in words, in a file of mode 0600.
 
-    Args:
-        result: Result of the run.
-        folder: Folder of the run.
-        source: Data of this command; None if the data are at joining clients.
-        note: Function that prints a line; called if examples cannot be made.
-        wants_own: True if examples of own data are wanted; those of generated data always are.
+    Data at joining clients are None. Examples of own data need `wants_own`; those of generated data are always stored.
     """
     from deploy.cli.options import STATE, DataRequest
     from deploy.federation.runs import origin_of
@@ -184,7 +178,7 @@ def add_examples(
         found: Sequence[Example] = ()
         if source and wants_own and (task.examples or task.everybody):
             run = open_run(folder, result.task, source, expand_home(STATE))
-            found = make_examples(task, replace(run, read=cache(run.read)))
+            found = make_examples(task, run)
         if found or words:
             content = {"examples": [as_json(one) for one in found], "clusters": words}
             write_file(folder.path / FILE, json.dumps(content).encode(), mode=0o600, overwrite=True)

@@ -21,17 +21,7 @@ from common.privacy.mechanisms import build_account
 from common.tasks.registry import TASKS
 from deploy.pages.figures import COLORS, FAINT, INK, svg
 from deploy.pages.statement import cost, counted, unit_of
-from deploy.pages.view import (
-    Figure,
-    RunRecord,
-    Section,
-    figure,
-    format_value,
-    labels,
-    measure,
-    section,
-    table,
-)
+from deploy.pages.view import Figure, RunRecord, Section, figure, format_value, labels, measure, section, table
 from server.planning import bandit as exploration
 from server.planning.bandit import MIN_REWARD_SCALE
 from server.planning.planner import budget_of

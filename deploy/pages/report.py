@@ -335,10 +335,6 @@ def _again(history: RunRecord) -> dict[str, Any]:
 def render(runs: list[Path], out: Path) -> Path:
     """Write a self-contained page on one run or a comparison of several; return its path.
 
-    Args:
-        runs: Run folders runs/<id>.
-        out: Path of the page.
-
     Raises:
         ConfigError: A folder is not a run.
     """

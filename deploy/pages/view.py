@@ -448,10 +448,7 @@ MIN_PAIRS = 5
 class Paired:
     """Difference of a metric, second run minus first, over the clients that have it in both.
 
-    Args:
-        mean: Mean over clients.
-        se: Standard error of the mean; NaN for fewer than two clients.
-        clients: Number of clients.
+    The standard error is NaN for fewer than two clients.
     """
 
     mean: float

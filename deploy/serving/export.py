@@ -36,13 +36,7 @@ RAW = "this file holds the model alone; fedloom recommend and forecast answer by
 def export_run(run: TrainedRun, task: DeployTask, result: Result, onnx: Path, unit: str, *, data: bool) -> list[Path]:
     """Write the ONNX file of a run and its model card; return the card as a page and as JSON.
 
-    Args:
-        run: Run with the model to export.
-        task: Its task.
-        result: Its result.
-        onnx: Path of the new file.
-        unit: Name of the unit whose data enter the file; empty for the first.
-        data: True if data of a unit enter the files, which are then private.
+    `unit` names the unit whose data enter the files, the first by default. With `data` the files are private.
 
     Raises:
         ConfigError: The model cannot be exported, or the file exists.

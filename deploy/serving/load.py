@@ -101,10 +101,7 @@ EXTRA = "install it with: pip install 'fedloom[serving]'"
 def open_model(path: Path, data: str = "", dialect: Dialect = DEFAULT_DIALECT) -> tuple[ServedModel, Serving, Document]:
     """Return an exported model, the task's answers, and the metadata of the file.
 
-    Args:
-        path: ONNX file.
-        data: Source of data; empty for those of the file, if it has any.
-        dialect: Columns and forms of the data.
+    Without a source of data, those of the file are read if it has any.
 
     Raises:
         ConfigError: The extra `serving` is not installed, or the task is not.

@@ -14,6 +14,7 @@ import torch
 from client.tasks.registry import ExportableNetwork
 from common.arrays import Array, Arrays
 from common.errors import ConfigError, RunError
+from deploy.serving.load import EXTRA
 
 EXAMPLE_SIZE, SIZES = 7, (2, 5, 30)
 """Size of the traced example, and of the inputs of the comparison."""
@@ -23,8 +24,6 @@ INPUTS = 20
 
 TOLERANCE = 1e-5
 """Largest difference of an output, relative where it exceeds 1."""
-
-EXTRA = "install it with: pip install 'fedloom[serving]'"
 
 
 def to_onnx(network: ExportableNetwork, properties: Mapping[str, str]) -> bytes:

@@ -46,11 +46,7 @@ MOST_PAUSES = 8
 
 
 class Allowance:
-    """Frames and bytes that a key may send now.
-
-    Args:
-        limits: Limits of the door.
-    """
+    """Frames and bytes that a key may send now."""
 
     def __init__(self, limits: DoorLimits) -> None:
         self.frames = Rate(limits.frames, limits.burst)
@@ -75,12 +71,7 @@ class Allowance:
 class Admission:
     """Admission of nodes.
 
-    Args:
-        node: Node of the door, which has the list of registered keys.
-        issuer: Authority that certifies them; None for a door without encryption.
-        limits: Limits of requests, and life of certificates.
-        refusals: Counter of refusals.
-        nodes: Folder of registered keys and of tokens; None for a server without it.
+    Without an issuer the door has no encryption, and without `nodes` the server has no folder of keys and tokens.
     """
 
     def __init__(

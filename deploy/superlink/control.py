@@ -164,11 +164,7 @@ MAX_RETRY_SECONDS = 60.0  # maximum seconds until a key that failed is tried aga
 class Gate:
     """Keeper of the registered keys at a SuperLink; each call brings them up to date.
 
-    Args:
-        control: Control API of the SuperLink.
-        folder: Folder of public keys, with revoked ones below it.
-        console: Output of admitted and removed keys.
-        admitted: Files of keys that are registered already.
+    The folder has public keys, with revoked ones below it. Files in `admitted` are registered already.
     """
 
     control: Control

@@ -36,13 +36,7 @@ from common.door.door_pb2 import (
     Task,
     Welcome,
 )
-from common.door.frames import (
-    ELSEWHERE,
-    MOST_VARIABLE,
-    Assembly,
-    DoorLimits,
-    chunks_of,
-)
+from common.door.frames import ELSEWHERE, MOST_VARIABLE, Assembly, DoorLimits, chunks_of
 from common.errors import WireError
 from common.wire.messages import FAILED, SILENCE_SECONDS
 from deploy.superlink.admission import Admission, Allowance, NoticeError
@@ -217,13 +211,7 @@ class ClientStream:
 
 
 class Door:
-    """Door of a server.
-
-    Args:
-        node: Node of the door at the SuperLink.
-        limits: Limits of streams and messages.
-        admission: Admission of the clients, which counts refusals.
-    """
+    """Door of a server."""
 
     def __init__(self, node: DoorNode, limits: DoorLimits, admission: Admission) -> None:
         self._node, self._limits, self._admission = node, limits, admission

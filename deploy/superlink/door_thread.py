@@ -36,11 +36,7 @@ STOP_SECONDS = 5.0
 class Address:
     """Address of a door, and the certificates of its server.
 
-    Args:
-        address: `host:port` to listen on.
-        ca: Certificate authority in PEM; empty for a door without encryption.
-        certificate: Certificate of the server.
-        key: Private key of the server.
+    Certificates are in PEM; without a `ca` the door has no encryption.
     """
 
     address: str
@@ -52,13 +48,7 @@ class Address:
 class DoorThread:
     """Thread of a door with an event loop of its own, which a slow SuperLink does not hold up.
 
-    Args:
-        at: Address and certificates.
-        node: Node of the door.
-        limits: Limits of streams and messages.
-        refusals: Counter of refused clients.
-        nodes: Folder of registered keys and of tokens that register one; None without tokens.
-        on_end: Called if the door fails.
+    `nodes` is the folder of registered keys and of tokens. `on_end` is called if the door fails.
     """
 
     def __init__(

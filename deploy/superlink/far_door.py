@@ -40,12 +40,7 @@ Call = Callable[..., Awaitable[Any]]
 
 
 class FarDoor:
-    """Door of a server elsewhere.
-
-    Args:
-        server: Server, and the key by which it knows this door.
-        limits: Limits of connections.
-    """
+    """Door of a server elsewhere."""
 
     def __init__(self, server: Server, limits: DoorLimits) -> None:
         self._server, self._limits, self._leaves = server, limits, threading.Event()

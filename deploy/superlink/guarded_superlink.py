@@ -28,9 +28,7 @@ from typing import Any
 
 from fastapi import FastAPI, HTTPException
 from flwr.common.config import get_project_dir
-from flwr.common.constant import (
-    Status,
-)
+from flwr.common.constant import Status
 from flwr.proto.message_pb2 import PushObjectResponse
 from flwr.server.superlink.linkstate import LinkState, LinkStateFactory
 from flwr.server.superlink.linkstate.sql_linkstate import SqlLinkState

@@ -120,11 +120,7 @@ def start_superlink(
     records = settings.folder / RECORDS
     environment = _environment(settings)
     child = processes.start(
-        "the SuperLink",
-        _command(settings),
-        log=settings.log,
-        environment=environment,
-        records=records,
+        "the SuperLink", _command(settings), log=settings.log, environment=environment, records=records
     )
     meanwhile()
 
@@ -181,10 +177,7 @@ def is_healthy(settings: SuperLinkSettings) -> bool:
 
 
 def _environment(settings: SuperLinkSettings) -> dict[str, str]:
-    folders = {
-        "FLWR_HOME": str(settings.folder / FLOWER_HOME),
-        "FEDLOOM_PROCESSES": str(settings.folder / RECORDS),
-    }
+    folders = {"FLWR_HOME": str(settings.folder / FLOWER_HOME), "FEDLOOM_PROCESSES": str(settings.folder / RECORDS)}
     return flower_environment({**folders, **settings.environment})
 
 

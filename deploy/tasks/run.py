@@ -63,11 +63,7 @@ class TrainedRun:
 def find_unit(dataset: "AnyDataset", name: str, data: str, noun: str) -> Any:
     """Return the unit of that name, or the first for an empty name.
 
-    Args:
-        dataset: Data set to search.
-        name: Name of the unit.
-        data: Source of the data, for the error.
-        noun: Noun of the unit, for the error.
+    `data` and `noun` are the source of the data and the noun of the unit, for the error.
 
     Raises:
         DataError: No unit has that name.

@@ -183,12 +183,6 @@ def find_fault(sums: Contribution, members: Sequence[Reply], model: Arrays, capa
     """Return the reason why a sum cannot be that of its members; empty if it can.
 
     Their lengths bound the length of the sum, so a bound on lengths holds for sums as for single replies.
-
-    Args:
-        sums: The sum.
-        members: Replies of all its clients.
-        model: Arrays that updates match.
-        capabilities: Capabilities of the method.
     """
     try:
         _check_form(sums, model, capabilities)

@@ -47,10 +47,7 @@ SUMS = "hubs do not take part in runs with helpers; let each of its clients join
 def accept(node: int, reply: Message, hosted: str = "") -> EnrolledClient:
     """Return the client that a reply to the invitation enrols.
 
-    Args:
-        node: Node of the client.
-        reply: The reply.
-        hosted: Name of the client if it is one of a hub.
+    `hosted` is the name of a client of a hub.
 
     Raises:
         WireError: The client refuses, or its name or numbers are invalid.
@@ -91,9 +88,7 @@ class HubAdmission:
     def admit(self, reply: Message, hosted: dict[int, str]) -> list[Message]:
         """Admit a hub by its first reply to the invitation, and return the replies of its clients.
 
-        Args:
-            reply: Reply of the hub.
-            hosted: Node of a hub's client -> its name; gets the clients of this hub.
+        The hub's clients are added to `hosted`, node -> name.
 
         Raises:
             WireError: The run takes no hubs, or the hub has too many clients, or names that it must not have.

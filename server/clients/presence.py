@@ -94,10 +94,7 @@ class Presence:
     def attend(self, number: int, training: Exchange, rejected: Mapping[str, str]) -> Attendance:
         """Return the clients of a round after its last exchange.
 
-        Args:
-            number: Number of the round.
-            training: Exchange of the round's training.
-            rejected: Client -> reason why its reply does not count.
+        `rejected` names the clients whose reply does not count.
         """
         names = self._roster.names(training.asked)
         unanswered = {names[node] for node in training.missing}

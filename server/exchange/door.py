@@ -25,12 +25,7 @@ class DoorGrid(WrappedGrid):
     """Wrapper of a Grid: messages to all clients that the door lets in are one call.
 
     The door waits a moment for answers. Without a door, messages pass unchanged.
-
-    Args:
-        grid: The wrapped Grid.
-        pull: Function that pulls replies of Flower's own nodes.
-        ask: Call of the door.
-        upload: Seconds in which a client's reply must arrive at the door once it has begun.
+    A client's reply must arrive at the door within `upload` seconds of its beginning.
     """
 
     def __init__(self, grid: Grid, pull: Pull, ask: Ask, upload: float = 0.0) -> None:

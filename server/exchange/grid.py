@@ -276,11 +276,7 @@ Take = Callable[[int, Message], None]
 
 
 class WrappedGrid(Grid):
-    """Wrapper of a Grid, to which it delegates everything that a subclass does not change.
-
-    Args:
-        grid: The wrapped Grid.
-    """
+    """Wrapper of a Grid, to which it delegates everything that a subclass does not change."""
 
     def __init__(self, grid: Grid) -> None:
         self._grid = grid

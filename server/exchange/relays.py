@@ -114,9 +114,7 @@ class HostedClient:
 class HubGrid(WrappedGrid):
     """Wrapper of a Grid; nodes that are no hubs pass unchanged.
 
-    Args:
-        grid: The wrapped Grid.
-        pull: Function that pulls replies; that of the Grid by default.
+    Replies are pulled by `pull`, that of the Grid by default.
     """
 
     def __init__(self, grid: Grid, pull: Pull | None = None) -> None:

@@ -7,7 +7,6 @@ from dataclasses import replace
 import numpy as np
 
 from common.arrays import Array, Arrays, Floats, group
-from common.contribution import Contribution
 from common.methods import fedstl
 from common.methods.fedstl import FedSTL
 from common.tasks.traffic.properties import NAMES, POOLED, check_parameters, middle, pool_parameters, templates_of
@@ -16,8 +15,8 @@ from common.wire.messages import CLUSTER, AssignReply, TrainRequest
 from server.aggregation.clusters import pool_ranges
 from server.aggregation.replies import add_up
 from server.clients.roster import EnrolledClient
-from server.methods.ifca import ClusterAssignment, clusters_of, step_by_cluster, update_clusters
-from server.round.method import Assignment, Groups, Method, RoundContext, ServerMethod, Talk
+from server.methods.ifca import ClusterAssignment, ClusteredStep, step_by_cluster
+from server.round.method import RoundContext, ServerMethod, Talk
 from server.round.state import RunState
 
 MIN_GROUP_SIZE = 5
@@ -139,17 +138,6 @@ class FedSTLAssignment(ClusterAssignment):
         )
 
 
-class FedSTLStep(Method):
-    """FedSTL: the clusters' means over the shared layers; the rest is in `FedSTLAssignment`."""
-
-    def __init__(self, options: FedSTL) -> None:
-        self.assignment: Assignment = FedSTLAssignment(options)
-
-    def update(self, at: RoundContext, state: Groups, model: Arrays, total: Contribution) -> tuple[Arrays, Groups]:
-        """Return θ_j − mean of Δ_k for every cluster j."""
-        return update_clusters(at, clusters_of(state), model, total), state
-
-
 def _pool(at: RoundContext, clients: list[str]) -> Arrays:
     """Return φ_j, pooled over members with a property; empty under a formula that a user wrote."""
     memory = at.state.memory
@@ -170,4 +158,4 @@ def _remove_pooled(statics: Arrays) -> Arrays:
     return {name: a for name, a in statics.items() if name not in POOLED}
 
 
-METHOD = ServerMethod(fedstl.METHOD, FedSTLStep)
+METHOD = ServerMethod(fedstl.METHOD, lambda options: ClusteredStep(FedSTLAssignment(options)))

@@ -123,29 +123,22 @@ class ClusterAssignment(Assignment):
         return reply
 
 
-class IFCAStep(Method):
-    """IFCA: θ_j ← θ_j − mean of Δ_k over cluster j; an empty cluster keeps its model.
+class ClusteredStep(Method):
+    """Step of several models: θ_j ← θ_j − mean of Δ_k over cluster j; an empty cluster keeps its model.
 
-    In secure sums a cluster of fewer than `secure-sums.min-sum` clients keeps its model.
+    A secure sum holds the means of the clusters by name, `j/parameter`. In it a cluster of fewer than `secure-sums.min-sum`
+    clients keeps its model.
     """
 
-    def __init__(self, options: Clustered) -> None:
-        self.assignment: Assignment = ClusterAssignment(options)
+    def __init__(self, assignment: Assignment) -> None:
+        self.assignment = assignment
 
     def update(self, at: RoundContext, state: Groups, model: Arrays, total: Contribution) -> tuple[Arrays, Groups]:
         """Return θ_j − mean of Δ_k for every cluster j."""
-        return update_clusters(at, clusters_of(state), model, total), state
-
-
-def update_clusters(at: RoundContext, clusters: Mapping[str, int], model: Arrays, total: Contribution) -> Arrays:
-    """Return the models with θ_j − mean of Δ_k over the clients of each cluster j.
-
-    A secure sum holds the means of the clusters by name, `j/parameter`.
-    """
-    if at.is_summed:
-        step = total.mean_update()
-        return {**model, **sub({name: model[name] for name in step}, step)}
-    return {**model, **step_by_cluster(clusters, model, total)}
+        if at.is_summed:
+            step = total.mean_update()
+            return {**model, **sub({name: model[name] for name in step}, step)}, state
+        return {**model, **step_by_cluster(clusters_of(state), model, total)}, state
 
 
 def step_by_cluster(clusters: Mapping[str, int], model: Arrays, total: Contribution) -> Arrays:
@@ -165,4 +158,4 @@ def clusters_of(memory: Groups) -> dict[str, int]:
     return {client: int(j) for client, j in sorted(memory.get("cluster", {}).items())}
 
 
-METHOD = ServerMethod(clustered.METHOD, IFCAStep)
+METHOD = ServerMethod(clustered.METHOD, lambda options: ClusteredStep(ClusterAssignment(options)))

@@ -26,10 +26,6 @@ METRICS_REMEDY = (
 def check_metrics_shared(config: RunConfig, clients: Collection[EnrolledClient]) -> None:
     """Check that a client shares the metric of the planner's reward.
 
-    Args:
-        config: Configuration of the run.
-        clients: Enrolled clients that can train.
-
     Raises:
         RunError: The planner needs metrics, and no client shares them.
     """

@@ -239,12 +239,7 @@ def event_from_line(line: bytes | str) -> Event:
 
 
 def event_text(event: Event, folder: Path) -> str:
-    """Return a line about an event; empty for events that the log omits.
-
-    Args:
-        event: The event.
-        folder: Folder of the run.
-    """
+    """Return a line about an event; empty for events that the log omits."""
     match event:
         case Start():
             remark = f"; {event.remark}" if event.remark else ""

@@ -205,31 +205,6 @@ LEVELS = {"min": 0, "p1": 1, "p5": 5, "p25": 25, "p50": 50, "p75": 75, "p95": 95
 EXAMPLES, VALUES = "examples", "values"
 
 
-def write_result(folder: Path, result: Result) -> None:
-    """Write a result; of more than `MANY` clients, result.json has quantiles only."""
-    if len(result.clients) > MANY:
-        examples, values, metrics = _table(result.clients)
-        about = {"clients": json.dumps([*result.clients]), "metrics": json.dumps(metrics)}
-        write_patiently(folder / CLIENTS, dump_tensors({EXAMPLES: examples, VALUES: values}, about))
-        spread = {EXAMPLES: _spread(examples), **{m: _spread(values[:, k]) for k, m in enumerate(metrics)}}
-        result = replace(result, clients={}, spread=spread)
-    write_patiently(folder / RESULT, result_to_json(result))
-
-
-def read_result(folder: Path) -> Result | None:
-    """Return a result with all clients; None if the run has not ended or was killed.
-
-    Raises:
-        DataError: result.json is torn, or the table fits no result.
-        StateError: The table is missing or damaged.
-    """
-    path = folder / RESULT
-    if not path.exists():
-        return None
-    result = result_from_json(path.read_bytes())
-    return replace(result, clients=_read_table(folder / CLIENTS)) if result.spread else result
-
-
 def _table(clients: Mapping[str, ClientResult]) -> tuple[Array, Array, list[str]]:
     """Return examples K, metrics K × M with NaN for absent ones, and the names of the M metrics."""
     metrics = sorted({name for one in clients.values() for name in one.metrics})
@@ -244,8 +219,7 @@ def _read_table(path: Path) -> dict[str, ClientResult]:
         rows = zip(names, arrays[EXAMPLES].tolist(), arrays[VALUES].tolist(), strict=True)
         return {
             name: ClientResult(
-                examples=examples,
-                metrics={m: v for m, v in zip(metrics, values, strict=True) if not np.isnan(v)},
+                examples=examples, metrics={m: v for m, v in zip(metrics, values, strict=True) if not np.isnan(v)}
             )
             for name, examples, values in rows
         }
@@ -267,14 +241,9 @@ EVENTS_FILE = "metrics.jsonl"
 FINAL_MODEL = "model.safetensors"
 
 
-def format_run_id(method: str, task: str, when: datetime, suffix: str) -> str:
-    """Return an id such as `20261120-142501-fedrule-rules-ab12`; the suffix separates runs of one second."""
-    return f"{when:%Y%m%d-%H%M%S}-{method}-{task}-{suffix}"
-
-
 def make_run_id(method: str, task: str) -> str:
-    """Return an unused run id of the current time."""
-    return format_run_id(method, task, datetime.now(), secrets.token_hex(2))
+    """Return an unused id such as `20261120-142501-fedrule-rules-ab12`; its end is random."""
+    return f"{datetime.now():%Y%m%d-%H%M%S}-{method}-{task}-{secrets.token_hex(2)}"
 
 
 class RunDirectory:
@@ -465,12 +434,27 @@ class RunDirectory:
         return Parent(**json.loads(path.read_bytes())) if path.exists() else None
 
     def write_result(self, result: Result) -> None:
-        """Write result.json, and of many clients clients.safetensors."""
-        write_result(self.path, result)
+        """Write result.json; of more than `MANY` clients, it has quantiles only, beside clients.safetensors."""
+        if len(result.clients) > MANY:
+            examples, values, metrics = _table(result.clients)
+            about = {"clients": json.dumps([*result.clients]), "metrics": json.dumps(metrics)}
+            write_patiently(self.path / CLIENTS, dump_tensors({EXAMPLES: examples, VALUES: values}, about))
+            spread = {EXAMPLES: _spread(examples), **{m: _spread(values[:, k]) for k, m in enumerate(metrics)}}
+            result = replace(result, clients={}, spread=spread)
+        write_patiently(self.path / RESULT, result_to_json(result))
 
     def result(self) -> Result | None:
-        """Return the result; None if the run has not ended or was killed."""
-        return read_result(self.path)
+        """Return the result with all clients; None if the run has not ended or was killed.
+
+        Raises:
+            DataError: result.json is torn, or the table fits no result.
+            StateError: The table is missing or damaged.
+        """
+        path = self.path / RESULT
+        if not path.exists():
+            return None
+        result = result_from_json(path.read_bytes())
+        return replace(result, clients=_read_table(self.path / CLIENTS)) if result.spread else result
 
 
 def _is_torn(path: Path) -> bool:

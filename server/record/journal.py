@@ -103,15 +103,7 @@ def describe_round(
 ) -> RoundEvent:
     """Return the event of a round.
 
-    Args:
-        trained: Training step.
-        evaluation: Metrics; empty if the round was not evaluated.
-        exchanges: Exchanges of the round, the first training among them.
-        attendance: Clients of the round.
-        name: Name of a node.
-        rounds: Number of rounds of the run.
-        split: Data split of the metrics.
-        refused: Node or client -> reason of refusals that no event has named.
+    The first training is among its exchanges. `refused` are refusals that no event has named: node or client -> reason.
     """
     training = find_training(exchanges)
     reasons = {
@@ -185,14 +177,7 @@ def complete(event: RoundEvent, evaluation: Evaluation, split: Split, exchanges:
 
 
 class Journal:
-    """Writer of the run's folder while rounds proceed.
-
-    Args:
-        folder: Folder of the run.
-        config: Configuration of the run.
-        enrolment: Clients of the run.
-        online: Query of the connected nodes.
-    """
+    """Writer of the run's folder while rounds proceed."""
 
     def __init__(
         self,

@@ -83,10 +83,6 @@ class EvaluatesModels(Protocol):
 class ModelChoice:
     """Best validated round of a run, and the file of its model.
 
-    Args:
-        folder: Folder of the run.
-        config: Configuration of the run.
-
     Attributes:
         rounds: The best round so far, and when the run ends.
         evaluation: Evaluation of the best round's model on test data; None if the final model is used.

@@ -81,11 +81,7 @@ def statement(
 ) -> Privacy:
     """Return the privacy statement of a run.
 
-    Args:
-        config: Configuration of the run.
-        spent: Client -> cost that the server requested of it, in the run's account.
-        sharing: Number of clients that sent their metrics.
-        helpers: Names of the helpers of the run's secure sums.
+    `spent` has the cost that the server requested of each client, and `sharing` the number of clients that sent metrics.
     """
     found = _of_values(config, spent, sharing)
     if config.privacy.resolved_trust != "helpers" or config.privacy.unit == "record":

@@ -30,11 +30,7 @@ Outcome = Literal["better", "worse", "level", "few"]
 def judge_run(task: str, metrics: Metrics, best: Best | None, paired: Mapping[str, PairedSums]) -> Verdict | None:
     """Return the verdict of a run against the strongest rival; None if no unit was compared.
 
-    Args:
-        task: Name of the task.
-        metrics: Metrics of the model that is used, on test data.
-        best: Best round of the run.
-        paired: Differences to the rivals, and numbers of units by what they use.
+    `paired` has the differences to the rivals, and numbers of units by what they use.
     """
     spec = TASKS[task]
     comparison, metric = spec.comparison, spec.objective.metric
@@ -107,13 +103,7 @@ def compare_alone(
 ) -> Verdict:
     """Return the verdict with the comparison with each client alone.
 
-    Args:
-        verdict: Verdict without it.
-        task: Name of the task.
-        best: Best round of the run.
-        value: Metric of the models that clients trained alone.
-        sums: Differences to these models, and to the better of them and each rival.
-        note: Addition to the figures, such as the number of clients that were drawn.
+    `value` and `sums` are of models that clients trained alone, and `note` is an addition to the figures.
     """
     both_key = TASKS[task].paired_key(BOTH, verdict.simple_name)
     alone, both = sums[ALONE], sums[both_key] if verdict.simple is not None else sums[ALONE]
@@ -243,19 +233,7 @@ def build_result(
 ) -> Result:
     """Return the result of a run.
 
-    Args:
-        config: Configuration of the run.
-        state: Final state.
-        last: Evaluation of the final model on test data.
-        used: That of the model that is used.
-        best: Best evaluated round.
-        seconds: Duration of the run.
-        traffic: Bytes to and from the clients.
-        examples: Client -> number of records.
-        privacy: Privacy statement.
-        reason: Reason of an early end.
-        error: Error that ended the run; None if it completed.
-        parent: Run from which it started; None for a run from the beginning.
+    `last` evaluates the final model on test data, `used` the model that is used. `traffic` has bytes to and from the clients.
     """
     names = sorted({*last.clients, *state.counted})
     return Result(

@@ -283,13 +283,8 @@ def withdraw(
     """Delete a run, prepare the run without a client, and return the entry of the receipt.
 
     A process that is killed meanwhile leaves a run that can be withdrawn again.
-
-    Args:
-        folder: Folder of the run.
-        config: Its configuration.
-        client: Name of the client, or of a hub.
-        files: Further files of the run without the client, by name.
-        keeps_rounds: True if a network's training may go on from a checkpoint before the client's first round.
+    `files` are further files of the run without the client, by name. With `keeps_rounds`, a network's training may go on from a
+    checkpoint before the client's first round.
 
     Raises:
         ConfigError: A process works on the run.

@@ -70,12 +70,6 @@ def check_metrics(reply: EvaluateReply, number: int, task: AnyTask, max_weight: 
 
     Values that a diverged model has, NaN and beyond `MAX_PLAUSIBLE`, are left to `server.aggregation.metrics`.
 
-    Args:
-        reply: Metrics of a client.
-        number: Number of the round.
-        task: The run's task.
-        max_weight: Largest possible weight.
-
     Raises:
         WireError: The round, a name, a value or a weight is impossible.
     """
@@ -164,12 +158,7 @@ def accept_reply(
     It has full tables, or their gathered rows if local steps gather rows.
 
     The arrays of a client of a block are in a sum, whose maker is in this process.
-
-    Args:
-        reply: The reply.
-        expected: Its expected form.
-        model: Arrays that the update must match.
-        max_examples: Number of records at enrolment.
+    `max_examples` is the number of records at enrolment.
 
     Raises:
         WireError: The round, the number of steps or records, the loss or the arrays are not as expected.

@@ -48,11 +48,7 @@ class MetricIntake(Protocol):
 class Evaluator:
     """Evaluation of a run's models.
 
-    Args:
-        config: Configuration of the run.
-        enrolment: Clients of the run.
-        assignment: Models of the clients.
-        sums: Secure sums of metrics; None if clients send their own ones.
+    Without `sums`, clients send their own metrics.
     """
 
     def __init__(

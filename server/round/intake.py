@@ -198,11 +198,7 @@ def split_messages(
 class SingleIntake(Intake):
     """Intake of single replies and of blocks: each one is checked, and compared in length with the others.
 
-    Args:
-        config: Configuration of the run.
-        enrolment: Clients of the run.
-        method: Server step, with the models of the clients and the form of their uploads.
-        folder: Folder for replies beyond what stays in memory; None: all stay there.
+    Without a folder, all replies stay in memory.
     """
 
     def __init__(self, config: RunConfig, enrolment: Enrolment, method: Method, folder: Path | None) -> None:

@@ -83,14 +83,7 @@ Payloads = Callable[[EnrolledClient], Payload]
 
 @dataclass(frozen=True)
 class Talk:
-    """Further messages of a round, for methods that ask clients more than one training.
-
-    Args:
-        at: The round.
-        intake: Intake of the round's replies.
-        enrolment: Clients of the run.
-        send: Function that sends each client a payload of a kind, and returns the answers.
-    """
+    """Further messages of a round, for methods that ask clients more than one training."""
 
     at: RoundContext
     intake: "TakesReplies"

@@ -63,13 +63,7 @@ class RoundObserver:
 
 @dataclass(frozen=True)
 class Step:
-    """Server step that its evaluation may take back.
-
-    Args:
-        at: The round.
-        results: Results in the step.
-        trained: Report of the step.
-    """
+    """Server step that its evaluation may take back."""
 
     at: RoundContext
     results: Intaken
@@ -78,14 +72,7 @@ class Step:
 
 @dataclass(frozen=True)
 class Phase:
-    """Rounds of a run with one method.
-
-    Args:
-        config: Configuration of these rounds.
-        method: Server step.
-        intake: Way from replies to a contribution.
-        plan: Costs of the rounds.
-    """
+    """Rounds of a run with one method."""
 
     config: RunConfig
     method: Method
@@ -96,13 +83,7 @@ class Phase:
 class Round(Strategy):
     """Flower strategy of all methods.
 
-    Args:
-        config: Configuration of the run.
-        state: State of the run.
-        phases: One for each of `RunConfig.phases`.
-        evaluator: Evaluation of models.
-        enrolment: Clients of the run.
-        observer: Record of the run.
+    It has one of `phases` for each of `RunConfig.phases`.
 
     Attributes:
         state: State of the run; replaced after each round, never modified.

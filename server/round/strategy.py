@@ -22,23 +22,14 @@ Collected = Contribution
 
 @dataclass(frozen=True)
 class RoundParts:
-    """Arguments of a strategy of release 0.1.
-
-    Args:
-        config: Configuration of the run.
-        state: State of the run.
-    """
+    """Arguments of a strategy of release 0.1."""
 
     config: RunConfig
     state: RunState
 
 
 class RoundStrategy(ABC):
-    """Base of strategies of release 0.1; a subclass implements `update(state, model, collected)`.
-
-    Args:
-        run: Configuration and state of the run.
-    """
+    """Base of strategies of release 0.1; a subclass implements `update(state, model, collected)`."""
 
     def __init__(self, run: RoundParts) -> None:
         self.config, self.state, self.capabilities = run.config, run.state, run.config.capabilities

@@ -49,14 +49,7 @@ BLOCKS = {"update": UPDATE, "absolute": MAGNITUDE, "gradient": GRADIENT}
 
 
 class SecureIntake(Intake):
-    """Intake of masked uploads, of which the server learns one sum, or one sum of each group of clients.
-
-    Args:
-        config: Configuration of the run.
-        enrolment: Clients of the run.
-        method: Server step, with the form of the clients' uploads.
-        sums: Protocol of secure sums.
-    """
+    """Intake of masked uploads, of which the server learns one sum, or one sum of each group of clients."""
 
     def __init__(self, config: RunConfig, enrolment: Enrolment, method: Method, sums: HelperSums) -> None:
         self._enrolment, self._method, self._sums = enrolment, method, sums

@@ -23,14 +23,7 @@ TOGETHER = 2_000
 
 
 class Membership:
-    """List of members, which grows as clients enrol, and how much of it each client knows.
-
-    Args:
-        run: Name of the run.
-        exchange: Exchange with nodes.
-        store: Files of the run's sums, with the members' cards.
-        roster: Enrolled clients.
-    """
+    """List of members, which grows as clients enrol, and how much of it each client knows."""
 
     def __init__(self, run: str, exchange: HelperExchange, store: SumStore, roster: Roster) -> None:
         self._run, self._exchange, self._store, self._roster = run, exchange, store, roster

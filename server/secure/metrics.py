@@ -29,12 +29,7 @@ Its numbers are those of evaluations, and 0 for the only one with noise.
 
 
 class MetricSums:
-    """Metrics of models as plain means over clients, from secure sums.
-
-    Args:
-        config: Configuration of the run.
-        sums: Protocol of the sums.
-    """
+    """Metrics of models as plain means over clients, from secure sums."""
 
     def __init__(self, config: RunConfig, sums: HelperSums) -> None:
         self._sums, self._has_noise, self._rho = sums, config.privacy.unit != "none", config.metric_cost

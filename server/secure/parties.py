@@ -264,11 +264,7 @@ def find_oversize(config: RunConfig, vocabulary: Vocabulary) -> str:
 def describe_privacy(config: RunConfig, enrolment: Enrolment, sharing: int, events: Iterable[Event]) -> Privacy:
     """Return the privacy statement of a run.
 
-    Args:
-        config: Configuration of the run.
-        enrolment: Clients and helpers of the run.
-        sharing: Number of clients that sent their metrics.
-        events: Events of the run.
+    `sharing` is the number of clients that sent their metrics.
     """
     spent = enrolment.roster.spent
     if not enrolment.helpers:

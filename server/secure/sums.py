@@ -130,16 +130,7 @@ class TooFewUploadsError(QuorumError):
 
 
 class Opening:
-    """Opening of the sum of one round and channel.
-
-    Args:
-        terms: Terms of the sum.
-        roster: Helpers of the run.
-        members: Members that the terms name.
-        check: Key of the checks of helpers' sums.
-        exchange: Exchange with the helpers.
-        store: Files of the sum.
-    """
+    """Opening of the sum of one round and channel."""
 
     def __init__(
         self,
@@ -306,16 +297,7 @@ MOST_BY_DEFAULT = 64
 
 
 class HelperSums:
-    """Sums that helpers open, with noise of each helper.
-
-    Args:
-        config: Configuration of the run.
-        roster: Helpers of the run.
-        membership: Members of the sums.
-        exchange: Exchange with the helpers.
-        store: Files of the sums.
-        on_sum: Callback of every sum, opened or lost.
-    """
+    """Sums that helpers open, with noise of each helper."""
 
     def __init__(
         self,

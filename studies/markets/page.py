@@ -18,7 +18,7 @@ from studies.markets.experiments import (
     TITLES,
     XMARKET,
 )
-from studies.markets.weights import DESCENT, PAIRS, PULL, SUM_ROUNDS, SUMMARIES, SUMMED, WEIGHTED
+from studies.markets.weights import PAIRS, PULL, PULL_OF_SUM, SUM_RATES, SUM_ROUNDS, SUMMARIES, SUMMED, WEIGHTED
 
 ORDER = (*SMALL, "mean", *(name for name in MARKETS if name not in SMALL))
 """Columns: markets, and the mean of the small ones."""
@@ -75,8 +75,22 @@ def _weights(rows: Mapping[str, Row]) -> Iterator[str]:
     if measured:
         yield prose.WEIGHTS
         if any(SUMMED in key for key in measured):
-            yield prose.SUMS.format(pairs=PAIRS, rate=DESCENT["lr"], rounds=SUM_ROUNDS)
+            yield prose.SUMS.format(
+                pairs=PAIRS,
+                rates=", ".join(map("{:g}".format, SUM_RATES)),
+                rounds=SUM_ROUNDS,
+                chosen=_chosen_of_sums(rows),
+            )
         yield str(_table([*in_order(rows, (PULL, SUMMARIES)).values(), *measured.values()]))
+
+
+def _chosen_of_sums(rows: Mapping[str, Row]) -> str:
+    """Return λ_w, rate and rounds of each row of PF-GNN with weights of a sum."""
+    chosen = {
+        key.rpartition("-")[2]: row.about.chosen
+        for key, row in in_order(rows, (one.key for one in PULL_OF_SUM)).items()
+    }
+    return "; ".join(f"{w}, {str(at['point']).removeprefix('lr ')}, {at['round']}" for w, at in chosen.items())
 
 
 def _table(rows: Iterable[Row]) -> Table:

@@ -1,5 +1,7 @@
 """Rows of Online Retail: the paper's networks, and the default model with and without texts."""
 
+from dataclasses import replace
+
 from studies.harness.experiment import HELPED_EPSILONS, Experiment, Settings, method_options, with_helpers
 from studies.markets.experiments import BETA, RIDGE, STEPS, shared_settings
 
@@ -55,6 +57,24 @@ EXPERIMENTS = (
     _row("pfgnn-centroid", "**PF-GNN+**, ξ the clusters' means", "pfgnn", CENTROID, tuned_as="pfgnn"),
 )
 
+EFFORT, EFFORT_STEPS = "-200", 200
+"""Ending of the keys of rows with the paper's local effort, and its steps a round, near 20 epochs."""
+
+
+def _with_effort(one: Experiment) -> Experiment:
+    """Return a row with the paper's local effort, without divergence, at the rate that all rows chose."""
+    method = str(one.settings["method"])
+    options: Settings = {"local-steps": EFFORT_STEPS, "lr": RATES[0]}
+    title = f"{one.title}; {EFFORT_STEPS} local steps"
+    if method == "pfgnn":
+        options, title = {**options, "divergence": 0.0}, f"{title}, no divergence"
+    settings = {**one.settings, **method_options(method, options)}
+    return replace(one, key=f"{one.key}{EFFORT}", title=title, settings=settings, grid=({},), tuned_as="")
+
+
+EFFORTS = tuple(_with_effort(one) for one in EXPERIMENTS if one.key in ("fedavg", "pfgnn", "pfgnn-plus"))
+"""Rows with the paper's local effort, on random pairs."""
+
 BASELINES = {
     "degree": "*baseline:* degree (popularity)",
     "shared": "*baseline:* degree and others' counts",
@@ -63,7 +83,7 @@ BASELINES = {
 }
 """Baselines without training: key -> title."""
 
-TITLES = {**BASELINES, **{one.key: one.title for one in EXPERIMENTS}}
+TITLES = {**BASELINES, **{one.key: one.title for one in (*EXPERIMENTS, *EFFORTS)}}
 """All rows in the order of the tables: key -> title."""
 
 

@@ -20,7 +20,7 @@ from studies.harness.tuning import Tuning
 from studies.markets.experiments import VALIDATION_SHARE, under
 from studies.markets.online_retail import read_online_retail
 from studies.markets.ranking import UnpooledRanking
-from studies.markets.retail import BASELINES, EXPERIMENTS, GRIDS, MAIN, PROTOCOLS, RETAIL, SEEDS
+from studies.markets.retail import BASELINES, EFFORTS, EXPERIMENTS, GRIDS, MAIN, PROTOCOLS, RETAIL, SEEDS
 
 TUNING = Tuning(
     "mrr20",
@@ -39,6 +39,7 @@ def compute(selection: Selection, store: Store) -> None:
         bench.run_baselines(BASELINES, SEEDS, partial(_baseline, bench, protocol), protocol)
     with unpooled.patch():
         bench.run(under(protocol, one) for protocol in PROTOCOLS for one in EXPERIMENTS)
+        bench.run(under("pairs", one) for one in EFFORTS)
     grid = replace(bench, tuning=replace(TUNING, protocol="lambda"))
     for one in (one for one in GRIDS if selection.has(one.key, one.protocol)):
         grid.choose(one)

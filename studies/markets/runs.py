@@ -1,5 +1,6 @@
 """Runs of the markets study on seven XMarket markets: methods, baselines, late-joining markets."""
 
+from dataclasses import replace
 from functools import lru_cache, partial
 from pathlib import Path
 
@@ -26,7 +27,7 @@ from studies.markets.experiments import (
     under,
 )
 from studies.markets.retail import RETAIL
-from studies.markets.weights import WEIGHTED
+from studies.markets.weights import OF_MEANS, OF_SUMS
 
 STORED = ("mrr20", "ndcg20")
 """Endings of the metrics that are stored, of runs and of baselines."""
@@ -52,7 +53,10 @@ def compute(selection: Selection, store: Store) -> None:
     for protocol in protocols:
         bench.run_baselines(BASELINES, SEEDS, partial(_baseline, bench, protocol), protocol)
     bench.run(under(protocol, one) for protocol in protocols for one in EXPERIMENTS)
-    bench.run(under("pairs", one) for one in (WEIGHTED if "pairs" in protocols else ()))
+    if "pairs" in protocols:
+        bench.run(under("pairs", one) for one in OF_MEANS)
+        of_sums = replace(bench, tuning=replace(TUNING, chooses_round=True))
+        of_sums.run(under("pairs", one) for one in OF_SUMS)
 
 
 def _read(data: Path) -> AnyDataset:

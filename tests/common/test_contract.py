@@ -80,11 +80,7 @@ def test_less_is_within_the_agreement(agreed: Contract, offered: Contract) -> No
         (EXACT, terms(method="fedrule"), {"method"}),
         (EXACT, terms(task="sessions"), {"task"}),
         (EXACT, terms(catalogue="federated", task="sessions"), {"task", "plaintext"}),
-        (
-            terms(**{**NOISE, "privacy.unit": "record"}),
-            NOISED,
-            {"privacy"},
-        ),
+        (terms(**{**NOISE, "privacy.unit": "record"}), NOISED, {"privacy"}),
     ],
 )
 def test_more_or_less_protection_is_beyond_it(agreed: Contract, offered: Contract, labels: set[str]) -> None:

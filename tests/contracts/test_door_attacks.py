@@ -33,14 +33,7 @@ from common.door.door_pb2 import (
     Reply,
     ServerFrame,
 )
-from common.door.frames import (
-    CHUNK_BYTES,
-    ELSEWHERE,
-    PROTOCOL,
-    SERVE,
-    first_bytes,
-    further_chunks,
-)
+from common.door.frames import CHUNK_BYTES, ELSEWHERE, PROTOCOL, SERVE, first_bytes, further_chunks
 from common.door.identity import issuer_of, newcomers_of, node_certificate
 from common.errors import ConnectError
 from common.node_names import fingerprint

@@ -79,10 +79,7 @@ def test_control_variates_sum_to_zero(control: str, tmp_path: Path) -> None:
 
 HOSTILE: dict[str, tuple[Lie, str]] = {
     "NaN": (trained(update=filled(float("nan"))), "a scale is not positive and finite"),
-    "another encoding": (
-        trained(update=lambda update: pack(unpack(update, "int8"), "float16")),
-        "float16",
-    ),
+    "another encoding": (trained(update=lambda update: pack(unpack(update, "int8"), "float16")), "float16"),
     "fewer scales": (trained(update=lambda u: {n: a[:-1] if SCALES in n else a for n, a in u.items()}), "one float16"),
     "long": (trained(update=scaled(1000.0)), "update of norm .* times the typical"),
 }

@@ -17,21 +17,8 @@ from flwr.app import ConfigRecord, Context, Message, RecordDict
 
 from client.node import resident
 from client.node.observer import Observer
-from common.door.door_pb2 import (
-    ClientFrame,
-    Go,
-    Reply,
-    ServerFrame,
-    Task,
-    Welcome,
-)
-from common.door.frames import (
-    MOST_VARIABLE,
-    SERVE,
-    DoorLimits,
-    first_bytes,
-    further_chunks,
-)
+from common.door.door_pb2 import ClientFrame, Go, Reply, ServerFrame, Task, Welcome
+from common.door.frames import MOST_VARIABLE, SERVE, DoorLimits, first_bytes, further_chunks
 from server.exchange.flower import encode_record
 from tests.support.residents import RunningResident, app_of, wait_until
 

@@ -18,18 +18,7 @@ from tests.support.sensors import road_config, rounds_of, sensor
 from tests.support.sensors import session as sensor_session
 from tests.support.toys import toy_dataset
 
-ON_RULES = (
-    "fedavg",
-    "fedprox",
-    "fedadam",
-    "fedyogi",
-    "fedadagrad",
-    "fedrule",
-    "fedga",
-    "fedrep",
-    "ditto",
-    "local",
-)
+ON_RULES = ("fedavg", "fedprox", "fedadam", "fedyogi", "fedadagrad", "fedrule", "fedga", "fedrep", "ditto", "local")
 MECHANISMS = ("gaussian", "laplace", "privunit")
 
 

@@ -208,3 +208,13 @@ def test_a_client_that_misses_an_evaluation_does_not_change_the_reward(
     assert evaluations[3].notes["reward"] == pytest.approx(
         pool("loss", before) - pool("loss", evaluations[3].values_of("loss")), abs=1e-12
     )
+
+
+@pytest.mark.parametrize("planned", [0, 2])
+def test_a_budget_is_spread_over_the_rounds_that_ask_a_client(planned: int, tmp_path: Path) -> None:
+    options: dict[str, Scalar] = {"rounds": 12, "federation__cohort": 0.2, "privacy__participations": planned}
+    config, clients = noisy(tmp_path, **options), Owners((SHARING,) * 5)
+    clients.run(config, tmp_path)
+    cost = total_of(config) / (planned or 6)  # 2.4 rounds and two deviations of 1.4
+    assert costs_of(tmp_path) == pytest.approx([cost] * len(costs_of(tmp_path)))
+    assert all(spent <= total_of(config) * (1 + 1e-9) for spent in clients.spent(config).values())

@@ -53,10 +53,7 @@ FAILURES: dict[str, tuple[Callable[[], TrainReply | RecordDict], str]] = {
     "more steps than requested": (lambda: reply_of("cyd", steps=4000), "4000 local steps on 12 records; at most"),
     "more records than enrolled": (lambda: reply_of("cyd", examples=2**63 - 1), "at most 3 on 12 are possible"),
     "implausible loss": (lambda: reply_of("cyd", loss=1.7e308), "invalid reply: loss 1.7e+308"),
-    "wrong schema": (
-        lambda: with_schema(1),
-        f"schema version 1 differs from {SCHEMA} here; update the older side",
-    ),
+    "wrong schema": (lambda: with_schema(1), f"schema version 1 differs from {SCHEMA} here; update the older side"),
     "damaged": (damaged, "TrainReply: arrays cannot be decoded"),
     "empty": (RecordDict, "expected TrainReply, got"),
 }

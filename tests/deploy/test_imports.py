@@ -36,6 +36,13 @@ def run(folder: Path, *commands: str) -> dict[str, set[str]]:
     return {words: set(names) for words, names in json.loads(done.stderr.splitlines()[-1]).items()}
 
 
+def modules_after(program: str, folder: Path) -> set[str]:
+    """Return the modules that a program imports."""
+    program = f"{program}\nimport json, sys; print(json.dumps([*sys.modules]))"
+    done = subprocess.run([sys.executable, "-c", program], cwd=folder, capture_output=True, text=True, check=True)
+    return {*json.loads(done.stdout)}
+
+
 @pytest.fixture(autouse=True)
 def source_path(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PYTHONPATH", str(Path(__file__).parents[2]))
@@ -87,7 +94,6 @@ def test_a_model_of_sums_answers_without_pytorch(tmp_path: Path, monkeypatch: py
 
 def test_the_live_page_imports_nothing_heavy(tmp_path: Path) -> None:
     program = """
-import json, sys
 import deploy.pages.live
 from deploy.pages.live_data import read_detail
 from deploy.pages.live_data import summarize
@@ -95,26 +101,21 @@ from pathlib import Path
 from tests.support.ui import a_round, a_start, write_run
 write_run(Path(), "r1", [a_start(), a_round(1)])
 assert summarize(Path(), "r1") and read_detail(Path(), "r1")
-print(json.dumps(sorted({name.partition(".")[0] for name in sys.modules})))
 """
-    done = subprocess.run([sys.executable, "-c", program], cwd=tmp_path, capture_output=True, text=True, check=True)
-    assert not {*json.loads(done.stdout)}.intersection(HEAVY)
+    assert not modules_after(program, tmp_path).intersection(HEAVY)
 
 
 @pytest.mark.parametrize("task", ["rules", "traffic", "ratings", "sessions", "markets"])
 def test_a_client_of_generated_data_imports_only_what_it_uses(task: str, tmp_path: Path) -> None:
     program = f"""
-import json, sys
 import deploy.federation.client
 from client.data.read import read_partition
 from client.tasks.registry import build_learner
 from common.config.parse import parse
 build_learner(parse({{"task": "{task}"}}), read_partition("{task}", "demo", (0, 4)))
-print(json.dumps(sorted({{name.partition(".")[0] for name in sys.modules}})))
 """
-    done = subprocess.run([sys.executable, "-c", program], cwd=tmp_path, capture_output=True, text=True, check=True)
     unused = {"torch_geometric", "sklearn", "pandas", "pyarrow", "matplotlib", "fastapi"}
-    assert not unused.intersection(json.loads(done.stdout))
+    assert not unused.intersection(modules_after(program, tmp_path))
 
 
 def test_a_client_of_its_own_table_does_not_import_the_table_engine(tmp_path: Path) -> None:
@@ -122,7 +123,6 @@ def test_a_client_of_its_own_table_does_not_import_the_table_engine(tmp_path: Pa
     for task in tasks:
         CLIENT_TASKS[task].write(tmp_path / f"{task}.csv", read_all(task, "demo:0-4"))
     program = f"""
-import json, sys
 import deploy.federation.client
 from client.app import _build_learner
 from client.settings import ClientSettings
@@ -130,10 +130,8 @@ from common.config.parse import parse
 from common.tasks.registry import demo_vocabulary
 for task in {tasks}:
     _build_learner(ClientSettings(data=task + ".csv"), parse({{"task": task}}), demo_vocabulary(task))
-print(json.dumps(sorted({{name.partition(".")[0] for name in sys.modules}})))
 """
-    done = subprocess.run([sys.executable, "-c", program], cwd=tmp_path, capture_output=True, text=True, check=True)
-    assert "pyarrow" not in json.loads(done.stdout)
+    assert "pyarrow" not in modules_after(program, tmp_path)
 
 
 WAITING_PROGRAM = """
@@ -169,17 +167,13 @@ def test_clients_that_wait_for_a_server_have_read_their_data_without_pytorch(tmp
 
 
 def test_a_server_without_a_planner_does_not_import_scipy(tmp_path: Path) -> None:
-    program = "import json, sys, server.app, server.run; print(json.dumps([*sys.modules]))"
-    done = subprocess.run([sys.executable, "-c", program], cwd=tmp_path, capture_output=True, text=True, check=True)
-    assert not {"scipy", "sklearn", "server.planning.bgt"}.intersection(json.loads(done.stdout))
+    imported = modules_after("import server.app, server.run", tmp_path)
+    assert not {"scipy", "sklearn", "server.planning.bgt"}.intersection(imported)
 
 
 def test_a_fork_server_for_a_server_alone_imports_no_pytorch(tmp_path: Path) -> None:
     program = """
-import sys
 from deploy.federation import fork_server
 fork_server._import((*fork_server.SUPERLINK, *fork_server.SERVER_APP))
-print("server.run" in sys.modules, "torch" in sys.modules)
 """
-    done = subprocess.run([sys.executable, "-c", program], cwd=tmp_path, capture_output=True, text=True, check=True)
-    assert done.stdout == "True False\n"
+    assert modules_after(program, tmp_path).intersection({"server.run", "torch"}) == {"server.run"}

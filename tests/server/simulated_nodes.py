@@ -20,10 +20,7 @@ class World:
     """Simulated nodes: each is online from some second on and answers an invitation; sleeping advances the clock."""
 
     def __init__(
-        self,
-        answers: dict[int, Answer],
-        online: Callable[[float], Iterable[int]] | None = None,
-        wait: float = 10.0,
+        self, answers: dict[int, Answer], online: Callable[[float], Iterable[int]] | None = None, wait: float = 10.0
     ) -> None:
         self.answers, self.now, self.invited, self.naps = answers, 0.0, list[int](), list[float]()
         self.online = online or (lambda now: answers)

@@ -1,4 +1,4 @@
-"""ServerApp: its reading of the configuration that Flower passes."""
+"""ServerApp: its reading of the configuration that Flower passes, and of environment variables."""
 
 from pathlib import Path
 from typing import Any
@@ -9,6 +9,7 @@ from flwr.serverapp import Grid
 
 from common.options import Scalar
 from server import app as server_app
+from server.settings import ServerSettings
 
 
 @pytest.mark.parametrize(
@@ -31,3 +32,17 @@ def test_an_upload_takes_at_most_its_configured_time_and_at_most_a_round(
     nobody: Any = None
     with pytest.raises(RuntimeError, match=f"^{seconds:g} s"):
         server_app.main(nobody, Context(1, 1, {}, RecordDict(), {"method": "fedavg", **options}))
+
+
+def test_the_environment_sets_the_folder_of_runs(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("RUNS", "/elsewhere")
+    assert ServerSettings().runs == Path("runs")
+    monkeypatch.setenv("FEDLOOM_RUNS", "/data/runs")
+    assert ServerSettings().runs == Path("/data/runs")
+
+
+@pytest.mark.parametrize("name", ["nodes", "processes"])
+def test_the_environment_sets_the_folders_of_a_federation(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    assert getattr(ServerSettings(), name) is None
+    monkeypatch.setenv(f"FEDLOOM_{name.upper()}", "/data/here")
+    assert getattr(ServerSettings(), name) == Path("/data/here")

@@ -45,12 +45,7 @@ def config(**options: Scalar) -> RunConfig:
         "rounds": 6,
         "run-id": "toy",
     }
-    flat |= {
-        "privacy.unit": "client",
-        "privacy.epsilon": 20.0,
-        "algorithm.bgtplanner.arms": 2,
-        "training.lr": 0.5,
-    }
+    flat |= {"privacy.unit": "client", "privacy.epsilon": 20.0, "algorithm.bgtplanner.arms": 2, "training.lr": 0.5}
     flat |= {"federation.min-clients": 3, "tasks.ratings.embedding-std": 0.3, "algorithm.bgtplanner.t0": 1}
     return parse(flat | {key.replace("__", ".").replace("_", "-"): value for key, value in options.items()})
 

@@ -161,11 +161,7 @@ def open_door(at: Address = PLAIN, *, nodes: Path | None = None, **limits: Any) 
     """Yield the node of an open door; `nodes` is its folder of tokens, further arguments replace limits."""
     node: Any = FakeNode()
     node.door = DoorThread(
-        at,
-        node,
-        replace(DoorLimits(), **limits),
-        Refusals(logging.getLogger("flwr").warning),
-        nodes=nodes,
+        at, node, replace(DoorLimits(), **limits), Refusals(logging.getLogger("flwr").warning), nodes=nodes
     )
     node.door.start()
     try:

@@ -22,11 +22,7 @@ def record_of(folder: Path) -> RollbackRecord:
 
 
 def opened(
-    folder: Path,
-    account: Account | None = None,
-    epsilon: float = EPSILON,
-    delta: float = DELTA,
-    unit: Unit = "client",
+    folder: Path, account: Account | None = None, epsilon: float = EPSILON, delta: float = DELTA, unit: Unit = "client"
 ) -> Ledger:
     """Return the ledger of a folder, created if there is none."""
     path = folder / "ledger"

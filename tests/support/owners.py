@@ -32,10 +32,7 @@ from tests.support.sensors import rounds_of
 from tests.support.toys import CATALOGUE, configured, toy_homes
 
 SHARING = Policy(share_metrics="always")
-PLANNERS: dict[str, dict[str, Scalar]] = {
-    "bgtplanner": {"arms": 2, "t0": 1, "t_min": 0.5},
-    "uniform": {},
-}
+PLANNERS: dict[str, dict[str, Scalar]] = {"bgtplanner": {"arms": 2, "t0": 1, "t_min": 0.5}, "uniform": {}}
 """Options with which planners reach all their stages in eight rounds."""
 
 

@@ -3,13 +3,17 @@
 import json
 import subprocess
 import sys
+import time
 from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
+import psutil
 import pytest
 
+from studies.speed.noop_app.client_app import app
 from studies.speed.population import LINE_LIMITS
+from tests.support.superlinks import Federation, run_client, start_federation
 from tests.system.desk import ROOT, Desk
 
 pytestmark = pytest.mark.system
@@ -17,7 +21,7 @@ pytestmark = pytest.mark.system
 MOST_MB, MOST_MASKED_MB = 330, 500
 """Memory of a client, and with 1.4 million pairs of items in a masked vector.
 
-Those of other tasks are measured by test_up.py, test_sessions.py and test_markets.py."""
+Those of other tasks are measured by test_up.py and test_tasks.py."""
 
 
 def write_readings(path: Path) -> Path:
@@ -70,3 +74,21 @@ def test_a_thousand_clients_of_sessions_train_in_one_and_a_half_gigabytes() -> N
     print(f"{found['peak_mb']:.0f} MB at most, {found['growth_after_3']:.3f} of that after three rounds")
     assert found["clients"] == 1000
     assert found["peak_mb"] < LINE_LIMITS["peak_mb"]
+
+
+WARM_UP, ROUNDS = 40, 150
+GROWTH_MB = 7.5
+"""Half an array a round would be as much; 150 rounds added 2 to 3 MB here, and 1,600 rounds no more than that."""
+
+
+def test_rounds_leave_nothing_in_the_memory_of_the_superlink(tmp_path: Path) -> None:
+    with start_federation(tmp_path, database=False) as federation, run_client(federation, app):
+        before, after = (memory_after(federation, rounds) for rounds in (WARM_UP, ROUNDS))
+    assert after - before < GROWTH_MB
+
+
+def memory_after(federation: Federation, rounds: int) -> float:
+    """Return the resident memory of the SuperLink in MB after rounds."""
+    assert federation.play(rounds) == rounds
+    time.sleep(1)  # the SuperLink cleans up after the end
+    return float(psutil.Process(federation.superlink.process.pid).memory_info().rss) / 1e6

@@ -14,11 +14,14 @@ import pyarrow.parquet
 from pyarrow import types
 
 from client.data.tables.account import ROWS, RowAccount
-from client.data.tables.files import EXPANDED_LIMIT, Content, load, suffix_of
+from client.data.tables.files import EXPANDED_LIMIT, Content, load, stem_of, suffix_of
 from client.data.tables.schema import (
+    ABOVE,
     CELL_LENGTH,
     CLOCK,
+    DATE_PARTS,
     DEFAULT_DIALECT,
+    FILE_NAME,
     LEAVE_EMPTY,
     LEAVE_OUT,
     PARTITION_MARK,
@@ -31,11 +34,14 @@ from client.data.tables.schema import (
     TableSchema,
     escape,
     find_column,
+    find_names,
     match_titles,
     normalize_title,
     quoted,
 )
 from client.data.tables.table import (
+    LISTS,
+    MARK,
     Table,
     Unpivoted,
     cell_error,
@@ -112,6 +118,12 @@ NOT_SET = "(not set)"
 """Cell of Google Analytics for a name that is unknown."""
 MOST_NAMED = 4
 """Texts without a value that an error names as options."""
+SUMS = "(grand|row)?totals?|sum|average|avg|mean|median|std(dev)?|count|min|max|n|summe|gesamt|durchschnitt|mittelwert"
+CALENDAR = {"weekday", "dayofweek", "dow", "table"}.union(*DATE_PARTS)
+PLACES = re.compile(r"(?i:lat(itude)?|lon|lng|long(itude)?|elevation|location|(.*[ _.-])?id)|.*[a-z]I[dD]")
+"""Titles of what sums others up, repeats the time, and describes a sensor."""
+SAMPLE, LISTED = 1_000, ("item", "item_a", "item_b")
+"""Cells that are looked at first, and columns of one item a cell."""
 WORDS, NO_VALUE = "text", ("is not a number", "is not a time", "is an infinite number", "has the unit", "has the sign")
 """Value of `--missing` for all cells that are no number or time, and problems of such cells."""
 FEWEST, RECURS = 10, 3
@@ -130,22 +142,36 @@ def read_table(source: Path | Content, schema: TableSchema, dialect: Dialect = D
     cells = detect_cells(content, schema, dialect)
     if not (dialect.wide and schema.rest == "ignore" and schema.wide):
         return to_table(cells, schema, dialect)
-    return to_table(_by_items(cells, schema, dialect), schema, replace(dialect, columns={}))
+    return to_table(by_items(cells, schema, dialect), schema, replace(dialect, columns={}))
 
 
-def _by_items(cells: Cells, schema: TableSchema, dialect: Dialect) -> Cells:
-    """Return the cells with a row for each person and item, in place of a column for each item.
+def by_items(cells: Cells, schema: TableSchema, dialect: Dialect, dates: Mapping[int, str] | None = None) -> Cells:
+    """Return the cells with a row for each unit and item, or date, in place of a column for each of these.
 
     Raises:
         DataError: Most cells are zeros, which may stand for no rating.
     """
-    person = find_column(cells, dialect.columns.get(schema.unit, cells.titles[0]), "--column")
-    items = {k: title for k, title in cells.titled() if k != person and not UNTITLED.fullmatch(title)}
-    long = Unpivoted.of(cells, [person], items, schema.wide, dialect)
+    named = {name: k for k, title in cells.titled() for name in find_names([title], schema, dialect)}
+    is_turned = not dates and schema.wide[0] in named and schema.unit not in named
+    unit, item = (schema.unit, schema.wide[0])[:: -1 if is_turned else 1]
+    first = find_column(cells, dialect.columns.get(unit, cells.titles[named.get(unit, 0)]), "--column")
+    free = {k: title for k, title in cells.titled() if k not in (first, *named.values())}
+    about = {k for k, title in free.items() if UNTITLED.fullmatch(title) or _is_about(title, wide=True)}
+    items = dates or {k: title for k, title in free.items() if k not in about}
+    left = [f"column '{escape(free[k])}' names no {item} and is not read" for k in free.keys() - items if free[k]]
+    dialect.notes.extend(sorted(left))
+    long = Unpivoted.of(cells, [first], items, schema.wide, dialect)
     zeros = match_cells(long.columns[-1], r"^0([.,]0*)?$")
-    if 2 * (pc.sum(zeros).as_py() or 0) > len(zeros) and not {"0", "none"} & {*dialect.missing}:
+    if not dates and 2 * (pc.sum(zeros).as_py() or 0) > len(zeros) and not {"0", "none"} & {*dialect.missing}:
         raise cells.header_error("most cells are 0; say --missing 0 if it stands for no rating, else --missing none")
-    return replace(long, titles=[schema.unit, *schema.wide])
+    return replace(long, titles=[unit, item, schema.wide[1]])
+
+
+def _is_about(title: str, *, wide: bool) -> bool:
+    """Return True for a title of what repeats the time, or of sums in a wide table."""
+    plain = normalize_title(title)
+    is_time = plain in CALENDAR or title.lower().endswith(("_ts", "timestamp"))
+    return is_time or (wide and re.fullmatch(SUMS, plain) is not None)
 
 
 def detect_cells(content: Content, schema: TableSchema, dialect: Dialect = DEFAULT_DIALECT) -> Cells:
@@ -180,7 +206,7 @@ def to_table(cells: Cells, schema: TableSchema, dialect: Dialect = DEFAULT_DIALE
         raise cells.header_error(f"none of the columns {', '.join(schema.names)}; name one with --column NAME=TITLE")
     texts = _texts(cells, places, schema, dialect)
     if schema.rest == "numbers":
-        texts = _without_row_numbers(cells, schema, places, texts, account)
+        texts = _without_row_numbers(cells, schema, places, texts, dialect)
     dialect = _with_mark(cells, schema, places, texts, dialect)
     first, rows = _chosen_rows(cells, schema, dialect, places, texts, account)
     texts = texts if len(rows) == len(next(iter(texts.values()))) else {k: c.take(rows) for k, c in texts.items()}
@@ -188,7 +214,7 @@ def to_table(cells: Cells, schema: TableSchema, dialect: Dialect = DEFAULT_DIALE
     columns = {}
     for name, text in texts.items():
         try:
-            _check_length(text)
+            _check_lists(text, name, titles[name], schema, dialect)
             columns[name] = _converted(text, schema.column(name), dialect, schema, cells.delimiter)
         except CellError as error:
             others = [other for other in texts if other not in (*schema.names, name)]
@@ -216,12 +242,45 @@ def to_table(cells: Cells, schema: TableSchema, dialect: Dialect = DEFAULT_DIALE
 def _texts(cells: Cells, places: Mapping[str, int], schema: TableSchema, dialect: Dialect) -> dict[str, Any]:
     """Return the cells of each column; dates and clock times in several columns as one."""
     texts = dict(zip(places, cells.take(list(places.values())), strict=True))
+    of_file = [name for name, title in dialect.columns.items() if title == FILE_NAME and name not in texts]
+    rows = len(next(iter(texts.values())))
+    texts |= dict.fromkeys(of_file, pyarrow.array([stem_of(cells.content.path)] * rows, pyarrow.string()))
     for name in [name for name in texts if name + CLOCK in texts and CLOCK not in name]:
         further = [to_text(texts.pop(key)) for key in places if _is_of(key, name) and key != name]
-        texts[name] = join_times(to_text(texts[name]), further)
+        first, is_name = to_text(texts[name]), schema.column(name).kind == "text"
+        names = pc.binary_join_element_wise(first, *further, ", ", null_handling="skip")
+        texts[name] = names if is_name else join_times(first, further)
+    if ABOVE in dialect.missing:
+        begin = to_text(cells.take([0])[0])
+        for name in [name for name in texts if schema.column(name).kind == "text"]:
+            texts[name] = _repeated(to_text(texts[name]), begin)
     if WORDS not in dialect.missing:
         return texts
     return {name: _without_words(text, schema.column(name), cells, schema, dialect) for name, text in texts.items()}
+
+
+def _repeated(text: Any, begin: Any) -> Any:
+    """Return text with empty cells as those above, in rows that begin as the one above or with nothing."""
+    begin, above = pc.fill_null_forward(begin), pc.fill_null_forward(text)
+    same = pc.equal(pc.fill_null_forward(pc.if_else(text.is_valid(), begin, None)), begin)
+    return pc.if_else(pc.fill_null(same, False), above, text)
+
+
+def _check_lists(text: Any, name: str, title: str, schema: TableSchema, dialect: Dialect) -> None:
+    """Accept a column of items, of which less than half of the cells seem to list several.
+
+    Raises:
+        CellError: Half or more have such a mark between names, of which some recur.
+    """
+    if not (name in LISTED and LISTS in schema.names) or name in dialect.columns:
+        return
+    for cells in (to_text(part) for part in (text.slice(0, SAMPLE), text)):
+        wrong = to_flags(match_cells(cells, rf"\S *({MARK}) *\S|\S,\S"))
+        names = re.split(rf"{MARK}|,|\n", "\n".join(cells.filter(pyarrow.array(wrong)).to_pylist()))
+        if 2 * wrong.sum() < max(len(cells) - cells.null_count, 4) or len({*names}) == len(names):
+            return
+    remedy = f"say --column {LISTS}={quoted(title)}, or --column {name}={quoted(title)} if it is one name"
+    raise CellError(wrong, "seems to list several items", remedy)
 
 
 DECIMALS: dict[Decimal, str] = {
@@ -267,7 +326,7 @@ def _chosen_rows(
     Raises:
         DataError: None is left, or the table lacks a column that the owner names.
     """
-    filled = _filled_rows(cells, list(texts.values()), places.values())
+    filled = _filled_rows(cells, [text for name, text in texts.items() if name in places], places.values())
     first = account.open(cells, len(filled) + cells.footers)
     account.leave(
         first + np.arange(len(filled), len(filled) + cells.footers), ROWS, "below the table (a footer) left out"
@@ -280,6 +339,8 @@ def _chosen_rows(
     if cells.header_line and all(types.is_string(text.type) for text in texts.values()):
         same = [to_flags(pc.equal(texts[name], cells.titles[places[name]])) for name in texts if name in places]
         reasons["with the titles of the header again left out"] = np.all(same, axis=0)
+    if dialect.wide and schema.unit in texts and types.is_string(texts[schema.unit].type):
+        reasons["of sums and means left out"] = to_flags(match_cells(texts[schema.unit], f"^(?i:{SUMS})$"))
     wanted: dict[str, Flags] = {}
     for title, _, value in (condition.partition("=") for condition in dialect.where):
         text = to_text(cells.take([find_column(cells, title, "--where", places)])[0])
@@ -287,7 +348,7 @@ def _chosen_rows(
     reasons |= {f"left out by --where {escape(title)}": ~flags for title, flags in wanted.items()}
     for title in dialect.drop_empty:
         k = find_column(cells, title, "--drop-empty", places)
-        name = next((name for name in texts if places[name] == k), "")
+        name = next((name for name in texts if places.get(name) == k), "")
         text = drop_missing(to_text(texts[name] if name else cells.take([k])[0]), dialect.missing)
         reasons[f"without a value of '{escape(title)}' left out (--drop-empty)"] = ~to_flags(text.is_valid())
     left = np.ones(len(filled), bool)
@@ -302,25 +363,32 @@ def _chosen_rows(
 
 
 def _without_row_numbers(
-    cells: Cells, schema: TableSchema, places: Mapping[str, int], texts: Mapping[str, Any], account: RowAccount
+    cells: Cells, schema: TableSchema, places: Mapping[str, int], texts: Mapping[str, Any], dialect: Dialect
 ) -> dict[str, Any]:
-    """Return the columns without those that number the rows, hold nothing or have no title, with a note."""
+    """Return the columns without those that number rows, measure nothing or have no title, with a note."""
+    places_of = {
+        name: text for name, text in texts.items() if PLACES.fullmatch(name) and not types.is_nested(text.type)
+    }
+    sites = len(texts[schema.unit].unique()) if places_of and schema.unit in texts else 1
+    about = {name for name, text in places_of.items() if len(text.unique()) <= sites}
+    about |= {name for name in texts if _is_about(name, wide=dialect.wide)}
     blank = {name for name, text in texts.items() if _is_blank(text.slice(0, FEWEST)) and _is_blank(text)}
     found = {
         name: text
         for name, text in texts.items()
-        if name in schema.names or not (name in blank or _numbers_rows(name, text))
+        if name in (*schema.names, *dialect.columns) or not (name in blank | about or _numbers_rows(name, text))
     }
-    if found.keys() <= set(schema.names):  # a running number may be all that was measured
-        found |= {name: text for name, text in texts.items() if not UNTITLED.fullmatch(name)}
+    for spared in (about, set[str]()):  # a running number, or a sum, may be all that was measured
+        if found.keys() <= set(schema.names):
+            found |= {name: text for name, text in texts.items() if not (UNTITLED.fullmatch(name) or name in spared)}
     for name in [name for name in texts if name not in found]:
-        what = "holds no number" if name in blank else "numbers the rows"
-        account.notes.append(f"column '{escape(cells.titles[places[name]])}' {what} and is not read")
+        what = "holds no number" if name in blank else "measures nothing" if name in about else "numbers the rows"
+        dialect.notes.append(f"column '{escape(cells.titles[places[name]])}' {what} and is not read")
     unnamed = [k for k, title in cells.titled() if not title and k not in places.values()]
     filled = [
         k for k, column in zip(unnamed, cells.take(unnamed) if unnamed else (), strict=True) if _is_filled(column).any()
     ]
-    account.notes += [f"column {k + 1} has no title and is not read" for k in filled]
+    dialect.notes.extend(f"column {k + 1} has no title and is not read" for k in filled)
     return found
 
 
@@ -339,7 +407,7 @@ def _numbers_rows(name: str, text: Any) -> bool:
     if numbers is None or numbers.null_count:
         return False
     ordered = np.sort(numbers.to_numpy(zero_copy_only=False))
-    return ordered[0] in (0, 1) and bool((np.diff(ordered) == 1).all())
+    return bool((ordered[0] in (0, 1) or PLACES.fullmatch(name)) and (np.diff(ordered) == 1).all())
 
 
 def _exact_names(text: Any, column: Column, notes: list[str]) -> Any:
@@ -423,6 +491,7 @@ def _converted(text: Any, column: Column, dialect: Dialect, schema: TableSchema,
             cells = to_numbers(cells, dialect.decimal, delimiter == ",", dialect.missing)
         return to_times(cells, dialect.dates, schema.clock, dialect.missing) if column.kind == "time" else cells
 
+    _check_length(text)
     is_text = column.kind == "text"
     values = _exact_names(to_text(text), column, dialect.notes) if is_text else convert_distinct(text, convert)
     if column.blank == "refuse" and values.null_count:

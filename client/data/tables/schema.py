@@ -7,9 +7,11 @@ import codecs
 import difflib
 import re
 import shlex
+import tomllib
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Collection, Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from importlib import resources
 from typing import Any, Literal, Self, TypeVar, cast, get_args
 
 import numpy as np
@@ -377,6 +379,8 @@ HOURS = ("hour", "hr", "hourofday", "timeofday", "clock", "hourending", "hourbeg
 DATE_PARTS = (("year",), ("month",), ("day", "dayofmonth"), (*HOURS, "time"), ("minute",), ("second",))
 """Titles of dates in separate columns, of which the first three are needed."""
 COMPACT = r"(?:19|20)\d\d[01]\d[0-3]\d(?:[0-2]\d(?:[0-5]\d)?)?|\d{4}-?W\d\d"
+FILE_NAME, ABOVE = "filename", "above"
+"""Title for the name of the file; value of `--missing` for empty names that repeat the cell above."""
 DATED = re.compile(rf"({COMPACT}|\d{{4}}[-/.]\d\d?[-/.]\d\d?|\d\d?[-/.]\d\d?[-/.]\d{{4}}|\d\d?[.]\d\d?[.]\d\d)(?!\d)")
 """Begin of a date."""
 NEAR = 0.7
@@ -406,7 +410,7 @@ def match_titles(cells: Cells, schema: TableSchema, dialect: Dialect) -> dict[st
             places |= {column.name + k * CLOCK: at for k, at in enumerate(found)}
     if schema.rest == "numbers":
         _find_index(cells, schema, places)
-    _check_required(cells, schema, places)
+    _check_required(cells, schema, places, dialect)
     _check_single(cells, schema, places)
     variables = _variables(cells, schema, places) if schema.rest == "numbers" else {}
     return {name: k for name, k in places.items() if name.partition(CLOCK)[0] in schema.names} | variables
@@ -447,7 +451,7 @@ def _matched(cells: Cells, column: Column, used: set[int], dialect: Dialect) -> 
         remedy = f"say --column {column.name}={quoted(cells.titles[found[0]])}"
         remedy = _second(cells, found[1]) if first == second else remedy
         raise cells.header_error(f"'{first}' and '{second}' both name the column {column.name}; {remedy}", column.name)
-    if not found and column.name in dialect.columns:
+    if not found and dialect.columns.get(column.name, FILE_NAME) != FILE_NAME:
         asked = f"the title '{escape(dialect.columns[column.name])}' of --column {column.name}"
         raise cells.header_error(f"no column has {asked}; {_shown(cells)}", column.name)
     return found
@@ -478,32 +482,45 @@ def _shown(cells: Cells) -> str:
     return f"the titles are {', '.join([*map(escape, cells.titles[:20]), *['…'] * (len(cells.titles) > 20)])}"
 
 
-def _check_required(cells: Cells, schema: TableSchema, places: Mapping[str, int]) -> None:
+def _check_required(cells: Cells, schema: TableSchema, places: Mapping[str, int], dialect: Dialect) -> None:
     """Refuse a table that lacks a column of the alternative it comes nearest to."""
-    if any(set(names) <= places.keys() for names in schema.alternatives):
+    given = {*places, *(name for name, title in dialect.columns.items() if title == FILE_NAME)}
+    if any(given.issuperset(names) for names in schema.alternatives):
         return
-    nearest = max(schema.alternatives, key=lambda names: sum(name in places for name in names) / len(names))
-    name = next(name for name in nearest if name not in places)
+    nearest = max(schema.alternatives, key=lambda names: sum(name in given for name in names) / len(names))
+    name = next(name for name in nearest if name not in given)
     column = next(column for column in schema.columns if column.name == name)
     needed = ", or ".join(_listed(names) for names in schema.alternatives)
     titles = [title for k, title in cells.titled() if k not in places.values() and title]
     free = {normalize_title(title): title for title in titles}
     near = [title for text in _spellings(column) for title in difflib.get_close_matches(text, free, n=1, cutoff=NEAR)]
-    if column.kind == "time" and (found := _dated(cells, {*places.values()})):
+    if command := _options_of(",".join(cells.titles), schema):
+        remedy = f"as a known export, say {command}"
+    elif column.kind == "time" and (found := _dated(cells, {*places.values()})):
         remedy = f"'{escape(found)}' holds times: say --column {name}={quoted(found)}"
     elif near:
         title = free[near[0]]
         remedy = f"'{escape(title)}' is near: rename it, or say --column {name}={quoted(title)}"
     else:
         remedy = f"the table needs {needed}: rename a column, or say --column {name}=TITLE; {_shown(cells)}"
-        if 0 < sum(bool(DATED.match(title)) for title in titles) < 3:
-            example = ",".join(schema.names)
-            remedy = f"line {cells.header_line} is a row of data; write a line of titles above it, such as {example}"
+        dates = [k for k, title in enumerate(cells.titles, start=1) if DATED.match(title)]
+        if 0 < len(dates) < 3:
+            option = f"--column {schema.names[0]}=column{dates[0] if schema.rest == 'numbers' else 1}"
+            remedy = f"line {cells.header_line} is a row of data; write a line of titles above it, or say {option}"
+        if name == schema.unit:
+            remedy += f"; if the file is of one {name}, say --column {name}={FILE_NAME}"
         if cells.header_line and len(cells.titles) == 1:
             remedy += f"; if line {cells.header_line} is no header, say --skip-lines {cells.header_line}"
     if schema.rest == "ignore" and schema.wide and _is_matrix(cells, places, schema):
         remedy += f"; if each further column is an {schema.wide[0]}, say --wide"
     raise cells.header_error(f"no column '{name}'; {remedy}", name)
+
+
+def _options_of(titles: str, schema: TableSchema) -> str:
+    """Return the options with which a known export with these titles is read; nothing for another table."""
+    exports = tomllib.loads(resources.files(__package__).joinpath("exports.toml").read_text("utf-8"))["options"]
+    found = (options for pattern, options in exports if re.search(pattern, titles))
+    return next((one for one in found if {*re.findall(r"--column (\w+)=", one)} <= {*schema.names}), "")
 
 
 def _dated(cells: Cells, used: Collection[int]) -> str:
@@ -512,8 +529,9 @@ def _dated(cells: Cells, used: Collection[int]) -> str:
     hours = [f"+{cells.titles[k]}" for k in free if normalize_title(cells.titles[k]) in HOURS]
     for k, column in zip(free, cells.take(free), strict=True) if free else ():
         first = str(column[0].as_py() if len(column) else "").strip()
-        if DATED.match(first) and not DATED.match(cells.titles[k]):
-            return cells.titles[k] + ("" if ":" in first else "".join(hours[:1]))
+        is_unix = re.match(r"1\d{9}(\d{3})?(\.|$)", first) and re.search("(?i)time|ts|date|epoch", cells.titles[k])
+        if (DATED.match(first) or is_unix) and not DATED.match(cells.titles[k]):
+            return cells.titles[k] + ("" if ":" in first.removesuffix(" 00:00:00") else "".join(hours[:1]))
     return ""
 
 

@@ -15,6 +15,7 @@ import pyarrow.compute as pc
 from pyarrow import types
 
 from client.data.tables.schema import (
+    ABOVE,
     CELL_LENGTH,
     LEAVE_OUT,
     CellError,
@@ -29,7 +30,8 @@ from common.arrays import Flags, Floats, Ints
 from common.errors import DataError
 from common.text import ZERO_WIDTH
 
-MISSING = ("", "na", "n/a", "nan", "null", "none", "nil", "-", "--", "?", ".", "#n/a", "#value!")
+MISSING: tuple[str, ...] = ("", "na", "n/a", "nan", "null", "none", "nil", "-", "--", "?", ".", "#n/a", "#value!")
+MISSING += ("unavailable", "unknown")
 """Cells without a value among numbers and times, in lower case."""
 
 UUID_BYTES, PLURAL = 16, 4
@@ -38,6 +40,9 @@ UUID_BYTES, PLURAL = 16, 4
 LONG = 10_000
 """Number of cells from which on equal texts are converted once."""
 
+LISTS, MARKS = "items", ("|", ";", "->", "→", " > ")
+"""Column of cells that list several items, and marks between these, besides commas and blanks."""
+MARK = "|".join(map(re.escape, MARKS))
 PLAIN = r"^[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?$"
 GROUPED = r"^[+-]?((\d+|\d{1,3}(MARK\d{3})+|\d{1,3}([ \x{a0}\x{202f}'’]\d{3})+)(POINT\d*)?|POINT\d+)([eE][+-]?\d+)?$"
 """Numbers with thousands separators: MARK, a blank or an apostrophe."""
@@ -114,7 +119,7 @@ def to_numbers(column: Any, decimal: Decimal, comma_separated: bool, missing: Se
     plain = try_cast(column, pyarrow.float64()) if decimal != "comma" and types.is_string(column.type) else None
     if plain is not None and pc.all(pc.is_finite(plain)).as_py() is not False:
         return without(plain, missing)
-    text = drop_missing(to_text(column), missing)
+    text = pc.replace_substring_regex(drop_missing(to_text(column), missing), r"^(\d+)½", r"\1.5")
     plain = try_cast(text, pyarrow.float64()) if decimal != "comma" else None
     if plain is None and pc.all(match_cells(text, STARS)).as_py() and pc.any(match_cells(text, FULL_STAR)).as_py():
         halves = pc.divide(pc.count_substring(text, "½").cast(pyarrow.float64()), 2)
@@ -288,6 +293,20 @@ def _joined(column: Any) -> Any:
     return pc.binary_join(column.cast(pyarrow.list_(pyarrow.string())), ",")
 
 
+def split_items(text: str) -> list[str]:
+    """Return item ids separated by commas or blanks; those of a list in brackets without quotes."""
+    if text[:1] == "[" and text[-1:] == "]":
+        text = ",".join(name.strip(" '\"") for name in text[1:-1].split(","))
+    return [name.strip() for name in text.split(",") if name.strip()] if "," in text else text.split()
+
+
+def split_lists(cells: Sequence[str | None]) -> list[list[str]]:
+    """Return the items of cells that each list some, by the mark that half of the cells contain."""
+    mark = next((mark for mark in MARKS if 2 * sum(mark in (cell or "") for cell in cells) >= len(cells)), "")
+    lists = [(cell or "").split(mark) if mark else split_items(cell or "") for cell in cells]
+    return [[name for cell in names if (name := cell.strip())] for names in lists]
+
+
 @dataclass(frozen=True, eq=False)
 class Table:
     """R rows of typed columns.
@@ -357,7 +376,25 @@ class Table:
         for name in names:
             empty = ~self.filled(name)
             if empty.any():
-                raise self.error(name, empty, "", f"{remedy}, or say --drop-empty {quoted(self.titles[name])}")
+                drop = f"{remedy}, or say --drop-empty {quoted(self.titles[name])}"
+                is_repeated = types.is_string(self.columns[name].type) and 5 * empty.sum() > len(self)
+                above = f", or --missing {ABOVE} if it repeats the cell above"
+                raise self.error(name, empty, "", drop + above * bool(is_repeated and not empty[0]))
+
+    def listed(self, name: str, group: str = "") -> "Table":
+        """Return a row for each item of `items`, in the order of `group`, which becomes the row's number."""
+        numbers = try_cast(self.columns[group], pyarrow.int64()) if group in self else None
+        order = np.arange(len(self)) if numbers is None or numbers.null_count else np.argsort(numbers, kind="stable")
+        lists = split_lists(self.columns[LISTS].take(pyarrow.array(order)).to_pylist())
+        rows = np.repeat(order, [max(len(items), 1) for items in lists])
+        items = {name: to_text(pyarrow.array([item for items in lists for item in items or [""]], pyarrow.string()))}
+        items |= {group: pyarrow.array(map(str, rows.tolist()), pyarrow.string())} if group else {}
+        of_rows = (
+            {key: of[key].take(pyarrow.array(rows)) for key in of if key != LISTS} for of in (self.texts, self.columns)
+        )
+        texts, columns = (of | items for of in of_rows)
+        titles = dict.fromkeys((name, group), self.titles[LISTS]) | dict(self.titles)
+        return replace(self, titles=titles, texts=texts, columns=columns, rows=self.rows[rows])
 
     def error(self, name: str, wrong: Flags, problem: str, remedy: str) -> DataError:
         """Return the error about cells of a column, of which the first is named; see `CellError`."""

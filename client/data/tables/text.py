@@ -19,7 +19,7 @@ from client.data.tables.schema import DEFAULT_DIALECT, Cells, Dialect, TableSche
 from common.errors import DataError
 from common.text import count, one_name
 
-DELIMITERS = ("\t", ";", ",", "|")
+DELIMITERS = ("\t", ";", ",", "|", "^", "~", "\x01")
 TWO_COLONS, UNIT_SEPARATOR = "::", "\x1f"
 """MovieLens' delimiter, and the character that stands in for it."""
 
@@ -27,7 +27,6 @@ ATOMIC = re.compile(r"(?P<title>.+?) *: *(?P<type>token|token_seq|float|float_se
 """Title in an atomic file of RecBole, with its type."""
 FIGURE = re.compile(r"[+-]?[.,]?\d\S*")
 """Begin of a number or a time."""
-
 csv.field_size_limit(LINE_LIMIT)
 
 
@@ -56,6 +55,8 @@ class Delimited(Cells):
             dialect.account.notes.append(f"{span}, above the header, not read")
         content = content.below(header - 1)
         content, delimiter = _separated(content, schema, dialect)
+        if delimiter != "\t" and re.search(rb'\\"[^,;|\n"]', content.data):  # not a backslash at the end of a cell
+            content = replace(content, data=content.data.replace(b'\\"', b'""'))
         content, footers = _without_footers(content, delimiter, schema)
         file = io.BytesIO(content.data)
         try:
@@ -66,6 +67,9 @@ class Delimited(Cells):
             cells = _split(text, delimiter)
         titles = [(one_name(cell).lstrip("# ") if not k else one_name(cell)) for k, cell in enumerate(cells)]
         titles, lists = _without_types(titles)
+        numbered = [f"column{k}" for k, _ in enumerate(titles, start=1)]
+        if {*numbered} & {part for title in dialect.columns.values() for part in title.split("+")} - {*titles}:
+            return cls(content, numbered, dialect=dialect, delimiter=delimiter, footers=footers)
         if _is_headerless(titles, schema, dialect):
             return cls(content, schema.positions[: len(titles)], delimiter=delimiter, footers=footers)
         body = file.tell()
@@ -217,7 +221,8 @@ def _header(content: Content, schema: TableSchema, dialect: Dialect) -> int:
                 return line
             if line == first and _is_headerless(cells, schema, dialect):
                 return first
-    return first
+    is_comment = suffix_of(content.path) in (".csv", ".tsv") and re.match(r"#[^\t;,|]*$", content.first_line())
+    return next((line for line, text in islice(content.lines(), ABOVE) if not is_comment or text[0] != "#"), first)
 
 
 def _without_footers(content: Content, delimiter: str, schema: TableSchema) -> tuple[Content, int]:
@@ -266,16 +271,16 @@ def _records(file: io.BytesIO, delimiter: str) -> Iterator[tuple[int, list[str]]
 def _separated(content: Content, schema: TableSchema, dialect: Dialect) -> tuple[Content, str]:
     """Return the delimiter, one character, and the text in which it stands between cells.
 
-    Blanks and two colons separate cells in published sets alone, whose names promise neither commas nor tabs.
+    Blanks separate cells in published sets alone, whose names promise neither commas nor tabs.
     """
     line = content.first_line()
     marks = [mark for mark in DELIMITERS if mark in line]
     if marks:
         return content, max(marks, key=lambda mark: len(find_names(_split(line, mark), schema, dialect)))
+    if TWO_COLONS in line and suffix_of(content.path) != ".tsv":
+        return replace(content, data=content.data.replace(TWO_COLONS.encode(), UNIT_SEPARATOR.encode())), UNIT_SEPARATOR
     if suffix_of(content.path) in (".csv", ".tsv"):
         return content, ","
-    if TWO_COLONS in line:
-        return replace(content, data=content.data.replace(TWO_COLONS.encode(), UNIT_SEPARATOR.encode())), UNIT_SEPARATOR
     return replace(content, data=re.sub(rb"(?m)^ +| +$|(?<= ) +", b"", content.data)), " "
 
 
@@ -388,8 +393,13 @@ def as_lines(content: Content) -> Content:
     Other content is unchanged.
 
     Raises:
-        DataError: Netflix's lines name items and no rater.
+        DataError: Netflix's lines name items and no rater, or InfluxDB's name no row.
     """
+    if content.data.startswith((b"#group,", b"#datatype,")):  # of InfluxDB, which repeats titles for each table
+        data = re.sub(rb"(?m)^#(group|datatype|default)\b.*$", b"", content.data)
+        if not (titles := re.search(rb"\S.*", data)):
+            raise DataError("has annotations and no rows", content.path)
+        content = replace(content, data=data[: titles.end()] + data[titles.end() :].replace(titles[0], b""))
     first, *more = (text for _, text in islice(content.lines(), 2))
     one = _object(first)
     if NETFLIX.fullmatch(first):
@@ -435,6 +445,8 @@ def _records_in(value: Any) -> list[dict[str, Any]]:
         value = [value["columns"], *value["data"]]
     if isinstance(value, dict) and all(isinstance(of, dict) for of in value.values()):
         rows = dict.fromkeys(row for of in value.values() for row in of)
+        if not all(row.isdecimal() for row in rows):
+            return [{"": title, **of} for title, of in value.items()]
         return [{title: of.get(row) for title, of in value.items()} for row in rows]
     lists = [of for of in value.values() if isinstance(of, list)] if isinstance(value, dict) else [value]
     records = lists[0] if len(lists) == 1 else []
@@ -445,6 +457,9 @@ def _records_in(value: Any) -> list[dict[str, Any]]:
 
 def _flat(record: dict[str, Any]) -> dict[str, Any]:
     """Return an object with the values of its objects, under their own name or, where that is vague, both."""
+    for name, value in record.items():  # MongoDB and DynamoDB name types
+        while isinstance(value, dict) and len(value) == 1 and re.fullmatch(r"\$\w+|[SN]", key := next(iter(value))):
+            record[name] = value = value[key]
     flat = {name: value for name, value in record.items() if not isinstance(value, dict)}
     for name, inner in record.items():
         for key, cell in _flat(inner).items() if isinstance(inner, dict) else ():

@@ -150,6 +150,7 @@ def join_times(date: Any, columns: Sequence[Any]) -> Any:
         clock = pc.binary_join_element_wise(*(pc.utf8_lpad(one, 2, "0") for one in columns), ":") if columns else None
     else:
         date, clock = columns
+        date = pc.replace_substring_regex(date, r"[ T]00:00(:00(\.0+)?)?$", "")
         if pc.any(pc.match_substring(date, ":")).as_py():
             return date
         width = pc.max(pc.utf8_length(clock)).as_py() or 0

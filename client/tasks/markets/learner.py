@@ -16,14 +16,7 @@ from client.data.dataset import own_rng
 from client.tasks.learner import HasModule
 from client.tasks.markets.baseline import MarketBaseline, scorer_features
 from client.tasks.markets.data.features import item_features
-from client.tasks.markets.data.graph import (
-    Graph,
-    Sparse,
-    SplitMarket,
-    bounded_counts,
-    graph_counts,
-    split_market,
-)
+from client.tasks.markets.data.graph import Graph, Sparse, SplitMarket, bounded_counts, graph_counts, split_market
 from client.tasks.markets.data.markets import Market, Markets
 from client.tasks.markets.networks import TripleSource, embed, network_inputs, similarity, triple_loss
 from client.training.foresight import derive
@@ -206,12 +199,7 @@ CLOSED = "closed"
 
 
 class MarketsLearner(HasModule):
-    """Learner of the markets task: a client's markets in one run; most clients have one.
-
-    Args:
-        run: View of the run's configuration.
-        dataset: Markets of the client.
-    """
+    """Learner of the markets task: a client's markets in one run; most clients have one."""
 
     task = TASK.name
     rows = 0

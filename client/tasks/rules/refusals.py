@@ -54,7 +54,7 @@ def refused(home: Home, catalogue: RuleCatalogue, allowed: Collection[str] = ())
     return mask
 
 
-def reason_of(trigger: str, state: str, action: str, device: str, allowed: Collection[str] = ()) -> str:
+def reason_of(trigger: str, state: str, action: str, device: str) -> str:
     """Return the reason why a rule is refused; empty if it is not.
 
     Args:
@@ -62,11 +62,10 @@ def reason_of(trigger: str, state: str, action: str, device: str, allowed: Colle
         state: State that it enters.
         action: Action.
         device: Type and name of the device it is done to.
-        allowed: Names of pairs that the owner's policy allows.
     """
     events, does = np.array(_kinds_of(trigger, state, 0)), _kinds_of(device, action, 1)
     for pair in table()["pair"]:
-        if pair["name"] not in allowed and does[_column("actions", pair["action"])] and _is_refused(pair, events):
+        if does[_column("actions", pair["action"])] and _is_refused(pair, events):
             return str(pair["reason"])
     return ""
 

@@ -9,13 +9,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from client.tasks.lists import LEARNT, NO_TITLES, ItemFilter, Titles, best_first, title_of
-from client.tasks.sessions.baseline import (
-    FeatureRows,
-    VisitHistory,
-    history_features,
-    history_scores,
-    scores_of,
-)
+from client.tasks.sessions.baseline import FeatureRows, VisitHistory, history_features, history_scores, scores_of
 from client.tasks.sessions.data.visitors import Visits, graph_arrays
 from common.arrays import Arrays, Floats, Ints
 from common.config.run import RunConfig

@@ -214,12 +214,7 @@ SCORE_CASES = 512
 
 
 class SessionsLearner(HasModule):
-    """Learner of the sessions task: a client's visitors in one run.
-
-    Args:
-        run: View of the run's configuration.
-        dataset: Visitors of the client; each has its own history.
-    """
+    """Learner of the sessions task: a client's visitors in one run."""
 
     task = TASK.name
     shared: tuple[str, ...] = ()

@@ -17,14 +17,7 @@ from client.training.stacks import Tensors, move
 from common.arrays import Arrays, Flags, Floats, Ints
 from common.logic.semantics import robustness, satisfied
 from common.tasks.traffic.model import judged_violation
-from common.tasks.traffic.properties import (
-    NAMES,
-    STRUCTURE,
-    TEMPLATE,
-    check_parameters,
-    is_alike,
-    pool_parameters,
-)
+from common.tasks.traffic.properties import NAMES, STRUCTURE, TEMPLATE, check_parameters, is_alike, pool_parameters
 
 
 @dataclass(frozen=True)

@@ -92,12 +92,7 @@ PROPERTY_WINDOWS = 256  # about so many training windows, evenly spaced, for the
 
 
 class TrafficLearner:
-    """Learner of the traffic task: a client's sensors in one run; most clients have one.
-
-    Args:
-        run: View of the run's configuration.
-        dataset: Sensors of the client.
-    """
+    """Learner of the traffic task: a client's sensors in one run; most clients have one."""
 
     task = TASK.name
     rows, recurrent = 0, True

@@ -10,25 +10,9 @@ from client.tasks.traffic.calibration import Calibrated, WindowedReadings, calib
 from client.tasks.traffic.data.series import Scaler, Series, split_series
 from client.tasks.traffic.formula_property import Stated, state_formula
 from common.arrays import Arrays, Flags, Floats, Ints
-from common.tasks.traffic.autocovariances import (
-    LAGS,
-    PAIRS,
-    SUMS,
-    check_lags,
-    lag_sums,
-    linear_forecast,
-    split_noise,
-)
+from common.tasks.traffic.autocovariances import LAGS, PAIRS, SUMS, check_lags, lag_sums, linear_forecast, split_noise
 from common.tasks.traffic.options import TrafficOptions, compared_variables
-from common.tasks.traffic.properties import (
-    POOLED,
-    Ranges,
-    groups_of,
-    infer,
-    middle,
-    rows_per_week,
-    to_differences,
-)
+from common.tasks.traffic.properties import POOLED, Ranges, groups_of, infer, middle, rows_per_week, to_differences
 from common.tasks.traffic.shared_ridge import CHOICE, MIDDLE, PENALTIES, SHARES, SIZES, best_choice
 from common.tasks.traffic.vocabulary import DAY, SensorVariables
 

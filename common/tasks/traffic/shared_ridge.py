@@ -59,10 +59,7 @@ MIDDLE = (0.5, 300.0)
 MOST_ERROR = 4.0
 """Largest mean squared error that a client adds for a choice, in its own variances."""
 
-LASTING = {
-    COVARIANCES: RowNames(lambda solved: (int(solved[SIZES][1]),)),
-    CLIENTS: RowNames(lambda solved: (1,)),
-}
+LASTING = {COVARIANCES: RowNames(lambda solved: (int(solved[SIZES][1]),)), CLIENTS: RowNames(lambda solved: (1,))}
 """Sums that other runs continue, by lag; see `ClosedForm.lasting`."""
 
 

@@ -29,10 +29,7 @@ def model_of(run: TrainedRun, client: str) -> tuple[Arrays, str]:
     """Return the model with its summed statistics, and a note about its origin.
 
     Another run may have the same name. So a stored model counts only if its vocabulary and its shared parameters are the run's.
-
-    Args:
-        run: The run.
-        client: Name of the client; empty for the one that trained on the data.
+    An empty name is that of the client that trained on the data.
 
     Raises:
         ConfigError: The named client stored nothing of this run.

@@ -74,14 +74,9 @@ _REFERENCES = (("mse", "profile_mse", "profile"), ("rho_trace", "truth_rho_trace
 """Metric, the metric of its reference, and the name of the reference."""
 
 
-def is_forecaster(histories: Sequence[RunRecord]) -> bool:
-    """Return True if one of the runs forecasts."""
-    return any("rho_trace" in r.metrics for history in histories for r in history.rounds)
-
-
 def learning(histories: Sequence[RunRecord]) -> Section:
-    """Return error and satisfaction of the property by round."""
-    if not is_forecaster(histories):
+    """Return error and satisfaction of the property by round; nothing of runs that do not forecast."""
+    if not any("rho_trace" in r.metrics for history in histories for r in history.rounds):
         return {}
     figures = [
         figure_of(measure(key), by_round(histories, key, reference, name), f"{measure(key).meaning}{more}")

@@ -9,7 +9,7 @@ from client.data.read import read_all
 from common.config.parse import parse
 from common.errors import ConfigError
 from deploy.simulation.grid import simulate
-from server.record.folder import write_result
+from server.record.folder import RunDirectory
 from studies.speed.kept_run import describe
 
 
@@ -23,7 +23,7 @@ def test_finished_and_stopped_runs_are_described_and_a_failed_one_is_refused(tmp
     assert len(found["losses"]) == found["rounds"] == 3
     assert [*found["measured"]] == [2, 3]
     assert (found["metrics"], found["model_sha256"]) == (result.metrics, result.model_sha256)
-    write_result(tmp_path / "small", replace(result, status="failed"))
+    RunDirectory(tmp_path, "small").write_result(replace(result, status="failed"))
     with pytest.raises(ConfigError, match="failed"):
         describe(tmp_path / "small")
     (tmp_path / "small" / "result.json").unlink()

@@ -1,10 +1,11 @@
 """Policies of data owners: refused runs, and invalid policy files."""
 
 from pathlib import Path
+from typing import Any
 
 import pytest
 
-from client.owner.policy import Policy, read_policy
+from client.owner.policy import Policy, find_looser, read_policy
 from common.config.parse import parse
 from common.errors import ConfigError, RefusedError
 
@@ -137,3 +138,79 @@ def test_a_file_with_a_byte_order_mark_is_read(tmp_path: Path) -> None:
     path.write_bytes("# größe\n".encode("cp1252"))
     with pytest.raises(ConfigError, match="is not UTF-8 text"):
         read_policy(path)
+
+
+PINS = {"ann": "SHA256:" + "a" * 43}
+
+STRICTER: dict[str, tuple[Any, Any]] = {
+    "methods": (("fedavg",), ("fedavg", "fedrule")),
+    "tasks": (("rules",), ("rules", "traffic")),
+    "units": (("client",), ("client", "record")),
+    "trust": (("helpers",), ("local", "helpers")),
+    "helpers_on_first_use": (False, True),
+    "serve_as_helper": (False, True),
+    "max_epsilon": (1.0, 2.0),
+    "delta": (1e-6, 1e-5),
+    "max_epsilon_per_round": (0.5, 1.0),
+    "require_noise": (True, False),
+    "max_local_steps": (4, 0),
+    "strict_property": (True, False),
+    "min_sum": (9, 5),
+    "min_helpers": (3, 2),
+    "allow_counts": ("summed", "clear"),
+    "allow_names": ("summed", "clear"),
+    "allow_harm": ((), ("heat-when-open",)),
+    "share_metrics": ("never", "without_noise"),
+    "helpers": ({}, PINS),
+}
+
+
+@pytest.mark.parametrize("key", Policy.model_fields)
+def test_a_key_allows_more_in_one_direction_alone(key: str) -> None:
+    strict, loose = (Policy(**{key: value}) for value in STRICTER[key])
+    assert key.replace("_", "-") in find_looser(loose, strict)
+    assert key.replace("_", "-") not in find_looser(strict, loose)
+    assert find_looser(loose, loose) == find_looser(strict, strict) == []
+
+
+@pytest.mark.parametrize(
+    ("allowed", "trust", "accepted"),
+    [
+        *[("never", "local", False), ("never", "helpers", False), ("summed", "local", False)],
+        *[("summed", "helpers", True), ("clear", "local", True), ("clear", "helpers", True)],
+    ],
+)
+def test_statistics_may_be_summed_only(allowed: str, trust: str, accepted: bool) -> None:
+    config = parse({"method": "ridge", "privacy.trust": trust})
+    policy = Policy.model_validate({"allow-counts": allowed})
+    if accepted:
+        policy.check(config)
+    else:
+        with pytest.raises(RefusedError, match=rf"sending statistics .*\(allow-counts = {allowed}\)"):
+            policy.check(config)
+
+
+def test_a_run_under_another_trust_is_refused() -> None:
+    config = parse({"privacy.trust": "helpers"})
+    Policy().check(config)
+    with pytest.raises(RefusedError, match=r"does not allow privacy.trust=helpers \(trust = local\)"):
+        Policy(trust=("local",)).check(config)
+    with pytest.raises(RefusedError, match=r"does not allow privacy.trust=local \(trust = helpers\)"):
+        Policy(trust=("helpers",)).check(parse({}))
+
+
+def test_pinned_helpers_are_read_by_name(tmp_path: Path) -> None:
+    path = tmp_path / "policy.toml"
+    path.write_text(f'min-helpers = 1\n[helpers]\ncouncil = "SHA256:{"a" * 43}"\n')
+    assert read_policy(path).helpers == {"council": f"SHA256:{'a' * 43}"}
+    path.write_text('[helpers]\ncouncil = "sha256:abc"\n')
+    with pytest.raises(ConfigError, match=r"policy.toml.*council"):
+        read_policy(path)
+
+
+@pytest.mark.parametrize("mechanism", ["laplace", "privunit"])
+def test_noise_of_helpers_is_gaussian(mechanism: str) -> None:
+    noise = {"privacy.unit": "client", "privacy.mechanism": mechanism}
+    parse(noise)
+    with pytest.raises(ConfigError, match=r"privacy.trust=helpers needs mechanism=gaussian"):
+        parse({**noise, "privacy.trust": "helpers"})

@@ -6,23 +6,21 @@ from pathlib import Path
 
 import pytest
 import torch
-from torch.func import vmap
+from torch.func import grad, vmap
+from torch.nn.functional import cross_entropy
 
+from client.state import MemoryStore
 from client.tasks.learner import FastLoss
 from client.tasks.rules.learner import CLOSED
-from client.training.stacks import stack
-from client.training.steps import (
-    build_step,
-    descend,
-    differentiate,
-    grad_and_value,
-    initialize_moments,
-    plain_gradient,
-)
+from client.training.descent import stack_on_rows
+from client.training.participant import Participant, build_generator
+from client.training.stacks import are_finite, cross_entropies, stack
+from client.training.steps import build_step, descend, differentiate, grad_and_value, initialize_moments, plain_gradient
 from common.methods.fedavg import FedAvg
 from common.models import parameters, tensors
+from common.tasks.rules.vocabulary import RuleCatalogue
 from common.wire.messages import TrainRequest
-from tests.support.build import learner_of
+from tests.support.build import learner_of, task_model
 from tests.support.toys import CATALOGUE, configured, toy_homes
 
 ROOT = Path(__file__).parents[3]
@@ -100,3 +98,66 @@ def test_descent_does_not_change_its_arguments(rule: str) -> None:
 
 def test_training_without_noise_imports_no_compiler(tmp_path: Path) -> None:
     assert subprocess.run([sys.executable, "-c", PROGRAM, tmp_path], cwd=ROOT, check=False).returncode == 0
+
+
+def test_cross_entropies_and_their_gradients_equal_those_of_pytorch() -> None:
+    logits = torch.randn(3, 7, 50, generator=torch.Generator().manual_seed(0))
+    targets = torch.arange(21).reshape(3, 7)
+    ours = vmap(grad(lambda x, t: cross_entropies(x, t).sum()))(logits, targets)
+    theirs = vmap(grad(lambda x, t: cross_entropy(x, t, reduction="none").sum()))(logits, targets)
+    assert torch.equal(ours, theirs)
+    assert torch.equal(cross_entropies(logits[0], targets[0]), cross_entropy(logits[0], targets[0], reduction="none"))
+
+
+@pytest.mark.parametrize("others", [(1.0, 1.0), (torch.finfo().max, torch.finfo().max)])
+def test_an_update_is_finite_if_all_its_numbers_are(others: tuple[float, float]) -> None:
+    rows = [others, (torch.inf, 1.0), (torch.inf, -torch.inf), others, (torch.nan, 1.0)]
+    updates = {"a": torch.tensor(rows), "b": torch.zeros(5, 3, 2)}
+    updates["b"][3, 2, 1] = -torch.inf
+    assert are_finite(updates) == [True, False, False, False, False]
+    assert are_finite({"a": torch.tensor([others, others])}) == [True, True]
+
+
+def test_gradients_of_cross_entropies_import_no_sympy() -> None:
+    program = (
+        "import sys, torch; from torch.func import vmap; from client.training.steps import grad_and_value;"
+        " from client.training.stacks import cross_entropies;"
+        " loss = lambda x, t: cross_entropies(x, t).sum();"
+        " vmap(grad_and_value(loss))(torch.zeros(2, 3, 4), torch.zeros(2, 3, dtype=torch.int64));"
+        " sys.exit('sympy' in sys.modules)"
+    )
+    assert subprocess.run([sys.executable, "-c", program], check=False).returncode == 0
+
+
+WIDE = RuleCatalogue(
+    entities=CATALOGUE.entities, relations=CATALOGUE.relations + tuple(f"opens → turn to {k}" for k in range(20, 60))
+)
+
+
+def draw_participants(clients: int, model: str) -> list[Participant]:
+    config = configured().model_copy(update={"model": model})
+    learners = [learner_of(config, WIDE, [home]) for home in toy_homes(clients)]
+    request = TrainRequest(1, "toy:0", parameters(task_model(config, WIDE)))
+    return [Participant(f"client-{k}", "toy", 0, own, MemoryStore(), request, 1) for k, own in enumerate(learners)]
+
+
+@pytest.mark.parametrize("model", ["default", "paper"])
+def test_gradients_on_touched_rows_equal_those_on_whole_tables(model: str) -> None:
+    clients = draw_participants(3, model)
+    start = stack([{n: t + torch.randn(t.shape) for n, t in tensors(p.request.model).items()} for p in clients])
+    inputs = {n: t[:, 0] for n, t in stack([p.learner.step_inputs(1, build_generator(p)) for p in clients]).items()}
+    plain = plain_gradient(clients[0].learner)
+    whole, losses = plain(start, stack([p.batch() for p in clients]), inputs)
+    batch, gradient_and_loss = stack_on_rows(clients, start, plain)
+    gradient, found = gradient_and_loss(start, batch, inputs)
+    assert batch["edges"][..., 2].max() < clients[0].batch()["edges"][..., 2].max()
+    torch.testing.assert_close(found, losses)
+    for name, expected in whole.items():
+        torch.testing.assert_close(gradient[name], expected)
+        assert torch.equal(gradient[name] != 0, expected != 0)
+
+
+def test_a_client_alone_trains_on_whole_tables() -> None:
+    [alone] = draw_participants(1, "default")
+    batch, _ = stack_on_rows([alone], {}, plain_gradient(alone.learner))
+    assert torch.equal(batch["edges"][0], alone.batch()["edges"])

@@ -33,10 +33,7 @@ def test_no_method_repeats_a_shared_option() -> None:
     for option in ("lr", "local-steps", "weighting", "inner", "stop"):
         assert [
             key.split(".")[0] for key in keys if key.endswith(f".{option}") and not key.startswith("federation.")
-        ] in (
-            ["training"],
-            ["planner"],
-        ), option
+        ] in (["training"], ["planner"]), option
 
 
 @pytest.mark.parametrize(

@@ -1,15 +1,18 @@
-"""Rules between the sections of a configuration."""
+"""Rules between the sections of a configuration, and combinations that runs refuse."""
 
 import pytest
 
-from common.config.parse import parse
+from common.config.parse import configure_alone, parse
+from common.config.run import find_obstacle, names_rows, resolve_rows
 from common.errors import ConfigError
 from common.methods.planners import PLANNERS, method_names
 from common.methods.registry import METHODS
 from common.options import Scalar
 from common.tasks.registry import TASKS
+from common.tasks.sessions.vocabulary import Items
 from tests.support.configurations import refusal
 from tests.support.plugins import install, noiseless
+from tests.support.toys import CATALOGUE
 
 
 @pytest.mark.parametrize("method", ["bgtplanner"])
@@ -94,10 +97,7 @@ def test_noise_that_a_method_does_not_support_is_refused(monkeypatch: pytest.Mon
             "method 'pfedme' moved to the package fedloom-studies-personalization; pip install ./studies",
         ),
         ({"method": "fedsgd"}, "planner 'fedsgd' moved to the package fedloom-studies-planners; pip install ./studies"),
-        (
-            {"method": "uniform", "privacy.unit": "client", "planner.inner": "perfedavg"},
-            "pip install ./studies",
-        ),
+        ({"method": "uniform", "privacy.unit": "client", "planner.inner": "perfedavg"}, "pip install ./studies"),
     ],
 )
 def test_a_method_that_moved_is_refused_with_its_package(flat: dict[str, Scalar], message: str) -> None:
@@ -108,3 +108,113 @@ def test_registered_names_are_those_of_the_options() -> None:
     assert all(METHODS[name].options.name == name for name in METHODS)
     assert set(PLANNERS) < set(method_names())
     assert all(TASKS[name].name == name for name in TASKS)
+
+
+@pytest.mark.parametrize("encoding", ["float16", "int8"])
+@pytest.mark.parametrize(
+    ("options", "reason"),
+    [
+        ({"privacy.unit": "client"}, "does not apply to runs with noise; set federation.encoding=float32"),
+        ({"task": "ratings", "tasks.ratings.items": "paper"}, "does not apply to runs with named rows"),
+        ({"privacy.trust": "helpers"}, "rounds the numbers of single replies; set privacy.trust=local"),
+    ],
+)
+def test_noise_named_rows_and_masks_are_refused(encoding: str, options: dict[str, Scalar], reason: str) -> None:
+    assert f"federation.encoding={encoding} {reason}" in refusal({**options, "federation.encoding": encoding})
+
+
+def test_other_runs_are_accepted_and_take_no_helpers_that_are_online() -> None:
+    config = parse({"federation.encoding": "int8"})
+    assert "federation.encoding=int8" in find_obstacle(config)
+    assert not find_obstacle(parse({}))
+
+
+def test_an_unheard_of_encoding_is_refused() -> None:
+    assert "'float32', 'float16' or 'int8'" in refusal({"federation.encoding": "int4"})
+
+
+SAMPLED: dict[str, Scalar] = {"task": "sessions", "method": "fedga", "tasks.sessions.loss": "sampled"}
+NOISY: dict[str, Scalar] = {"privacy.unit": "client"}
+
+
+@pytest.mark.parametrize(
+    ("options", "reason"),
+    [
+        ({"method": "fedrule"}, "fedrule moves all rows of a table in each step"),
+        ({"method": "local"}, "local has a whole model on each client"),
+        ({"method": "ditto"}, "ditto has a whole model on each client"),
+        ({"method": "ifca"}, "ifca has a whole model on each client"),
+        (
+            {"method": "fedavg", "training.optimizer": "adam"},
+            "Adam's persistent moments move rows that a round does not gather; set training.moments=reset",
+        ),
+        (
+            {"method": "fedavg", "federation.robust": "median", "federation.min-replies": 3},
+            "federation.robust=median would take rows that were not gathered for zeros",
+        ),
+        (
+            {"method": "fedga", "federation.updates": "dense"},
+            "federation.updates=dense sends whole tables, whose zeros name the same rows",
+        ),
+        (
+            {"method": "fedavg", "model": "paper", "privacy.unit": "record"},
+            "privacy.unit=record draws noise for all rows in each step",
+        ),
+    ],
+)
+def test_what_moves_or_needs_whole_tables_is_refused(options: dict[str, Scalar], reason: str) -> None:
+    assert f"tasks.sessions.loss=sampled does not apply: {reason}" in refusal({**SAMPLED, **options})
+    parse({"task": "sessions", **options})
+
+
+@pytest.mark.parametrize("method", ["fedavg", "fedprox", "fedga", "fedadam", "fedyogi", "fedadagrad", "fedrep"])
+def test_methods_that_move_gathered_rows_alone_are_accepted(method: str) -> None:
+    assert names_rows(parse({**SAMPLED, "method": method}))
+
+
+def test_rows_are_named_without_noise_and_masks_alone() -> None:
+    assert not names_rows(parse({"task": "sessions", "method": "fedga"}))
+    assert not names_rows(parse({**SAMPLED, **NOISY}))
+    assert not names_rows(parse({**SAMPLED, "privacy.trust": "helpers"}))
+
+
+def items(number: int) -> Items:
+    return Items(items=tuple(f"item {k}" for k in range(number)))
+
+
+def resolved(number: int = 2_000, **options: Scalar) -> str:
+    flat = {key.replace("__", ".").replace("_", "-"): value for key, value in options.items()}
+    config = parse({"task": "sessions", "method": "fedga", "privacy.trust": "local", **flat})
+    return str(resolve_rows(config, items(number)).task_options.model_dump()["loss"])
+
+
+def test_many_items_are_sampled_by_default() -> None:
+    assert (resolved(1_999), resolved(2_000)) == ("full", "sampled")
+    assert resolved(1_999, tasks__sessions__loss="sampled") == "sampled"
+    assert resolved(2_000, tasks__sessions__loss="full") == "full"
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        {"privacy__unit": "client"},
+        {"privacy__trust": "helpers"},
+        {"method": "ditto"},
+        {"method": "fedavg", "algorithm__fedavg__optimizer": "adam"},
+        {"method": "fedavg", "federation__robust": "median", "federation__min_replies": 3},
+        {"federation__updates": "dense"},
+    ],
+)
+def test_runs_that_cannot_name_rows_keep_all_items(options: dict[str, Scalar]) -> None:
+    assert resolved(**options) == "full"
+
+
+def test_other_tasks_have_nothing_to_resolve() -> None:
+    config = parse({"task": "rules", "method": "fedavg"})
+    assert resolve_rows(config, CATALOGUE) is config
+
+
+def test_each_client_alone_trains_on_all_items() -> None:
+    alone = configure_alone(parse({**SAMPLED, "tasks.sessions.hidden": 8}), 3)
+    assert (alone.method, alone.task_options.gathers_rows) == ("local", "")
+    assert alone.task_options.model_dump()["hidden"] == 8

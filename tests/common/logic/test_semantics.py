@@ -9,12 +9,7 @@ from hypothesis import strategies as st
 
 from common.errors import DataError
 from common.logic.formula import Always, And, Atom, Eventually, Formula, Implies, Not, Or, Until, Variable, horizon
-from common.logic.semantics import (
-    robustness,
-    satisfied,
-    sliding_maximum,
-    sliding_minimum,
-)
+from common.logic.semantics import robustness, satisfied, sliding_maximum, sliding_minimum
 from tests.common.logic.drawn import atoms, formulas, traces
 
 NAMES = ("x", "y")

@@ -13,14 +13,7 @@ from common.errors import ConfigError
 from common.options import Scalar
 from common.privacy.accounts import gdp_of
 from common.privacy.options import PrivacyOptions, count_participations
-from common.privacy.signal import (
-    LEAST_SIGNAL,
-    MOST_EPSILON,
-    Training,
-    check_signal,
-    count_numbers,
-    describe_training,
-)
+from common.privacy.signal import LEAST_SIGNAL, MOST_EPSILON, Training, check_signal, count_numbers, describe_training
 from common.tasks.registry import TASKS
 
 CLIENT = PrivacyOptions(unit="client", epsilon=8.0, clip=0.5)

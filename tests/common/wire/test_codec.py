@@ -13,13 +13,7 @@ from hypothesis.extra import numpy as hnp
 from common.arrays import Arrays
 from common.wire import codec
 from common.wire.codec import decode, encode, outline
-from common.wire.messages import (
-    EnrolReply,
-    EnrolRequest,
-    Metrics,
-    Payload,
-    TrainReply,
-)
+from common.wire.messages import EnrolReply, EnrolRequest, Metrics, Payload, TrainReply
 
 PAYLOADS = get_args(Payload)
 TEXTS = st.text(max_size=20)

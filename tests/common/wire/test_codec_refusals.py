@@ -10,13 +10,7 @@ from flwr.app import ArrayRecord, ConfigRecord, RecordDict
 
 from common.errors import WireError
 from common.wire.codec import decode, encode
-from common.wire.messages import (
-    SCHEMA,
-    EnrolReply,
-    EvaluateReply,
-    NamesReply,
-    TrainReply,
-)
+from common.wire.messages import SCHEMA, EnrolReply, EvaluateReply, NamesReply, TrainReply
 from tests.common.wire.test_codec import REPLY
 
 

@@ -29,12 +29,7 @@ def simulate(words: str) -> Result:
 
 
 @pytest.mark.parametrize(
-    "text",
-    [
-        '"training.lr" = 0.5\nrounds = 3',
-        "rounds = 3\n[training]\nlr = 0.5",
-        "rounds=3\ntraining.lr=0.5",
-    ],
+    "text", ['"training.lr" = 0.5\nrounds = 3', "rounds = 3\n[training]\nlr = 0.5", "rounds=3\ntraining.lr=0.5"]
 )
 def test_sections_and_dotted_keys_are_the_same_tree(text: str) -> None:
     assert read_config_file(write(text)) == {"rounds": 3, "training.lr": 0.5}

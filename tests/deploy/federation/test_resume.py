@@ -148,21 +148,13 @@ def test_early_stopping_of_a_planner_may_change_but_not_its_rounds(runs: Path) -
     [
         ({"method": "ifca"}, "algorithm.ifca.clusters=3", "algorithm.ifca.recluster-every=2"),
         ({"method": "ditto"}, "", "training.local-steps=7"),
-        (
-            {"method": "fedstl", "task": "traffic"},
-            "algorithm.fedstl.clusters=3",
-            "algorithm.fedstl.cluster-steps=1",
-        ),
+        ({"method": "fedstl", "task": "traffic"}, "algorithm.fedstl.clusters=3", "algorithm.fedstl.cluster-steps=1"),
         (
             {"method": "uniform", "privacy.unit": "client", "planner.inner": "fedrep"},
             "planner.inner=fedavg",
             "training.local-steps=7",
         ),
-        (
-            {"method": "fedavg", "privacy.unit": "record"},
-            "training.local-steps=7",
-            "training.lr=0.25",
-        ),
+        ({"method": "fedavg", "privacy.unit": "record"}, "training.local-steps=7", "training.lr=0.25"),
     ],
 )
 def test_options_of_client_state_and_of_costs_do_not_change(options: dict[str, Scalar], fixed: str, free: str) -> None:

@@ -3,6 +3,7 @@
 import json
 import os
 import re
+import ssl
 from pathlib import Path
 from typing import Any
 
@@ -132,6 +133,13 @@ def test_a_pem_with_two_certificates_or_a_key_is_refused(invitation: Invitation,
             read_invitation(write_changed(invitation, tmp_path / "x", ca_pem=pem))
     with pytest.raises(ConfigError, match="certificate authority"):
         read_invitation(write_changed(invitation, tmp_path / "x", ca_pem=files.server.read_text()))
+
+
+def test_a_certificate_with_a_negative_serial_number_is_refused(invitation: Invitation, tmp_path: Path) -> None:
+    der = bytearray(ssl.PEM_cert_to_DER_cert(invitation.ca_pem))
+    der[der.index(b"\xa0\x03\x02\x01\x02\x02") + 7] |= 0x80  # sign of the number after the version
+    with pytest.raises(ConfigError, match="certificate authority"):
+        read_invitation(write_changed(invitation, tmp_path / "x", ca_pem=ssl.DER_cert_to_PEM_cert(bytes(der))))
 
 
 def test_a_vocabulary_of_over_a_million_names_is_refused(invitation: Invitation, tmp_path: Path) -> None:

@@ -82,10 +82,7 @@ def test_a_run_of_joining_clients_is_reproduced_without_data() -> None:
     ("options", "further"),
     [
         ({"method": "bgtplanner", "task": "ratings"}, ""),
-        (
-            {"method": "bgtplanner", "planner.inner": "fedprox"},
-            " --set planner.inner=fedprox",
-        ),
+        ({"method": "bgtplanner", "planner.inner": "fedprox"}, " --set planner.inner=fedprox"),
         ({"method": "fedavg", "task": "ratings", "privacy.mechanism": "privunit"}, " --set privacy.mechanism=privunit"),
         ({"method": "fedavg", "task": "sessions", "model": "paper"}, " --set model=paper"),
     ],

@@ -81,10 +81,7 @@ def test_a_client_that_is_connected_but_silent_is_late() -> None:
     assert (attendance.clients["bob"].state, attendance.gone, attendance.lost) == ("late", {}, {})
 
 
-@pytest.mark.parametrize(
-    ("reason", "state"),
-    [("disk full", "refused"), (PAUSED, "paused"), (REVOKED, "revoked")],
-)
+@pytest.mark.parametrize(("reason", "state"), [("disk full", "refused"), (PAUSED, "paused"), (REVOKED, "revoked")])
 def test_a_member_that_refuses_later_stays_named_with_its_reason(reason: str, state: str) -> None:
     federation = Federation("ann", "bob")
     federation.round()

@@ -2,10 +2,11 @@
 
 from dataclasses import replace
 
+import numpy as np
 import pytest
-from flwr.app import Error, Message
+from flwr.app import ArrayRecord, ConfigRecord, Error, Message, MetricRecord, RecordDict
 
-from server.exchange.grid import LOST_CODES, Exchange, PollingGrid, _is_lost, content_size, limit_to
+from server.exchange.grid import LOST_CODES, Exchange, PollingGrid, RoundLimits, _is_lost, content_size, limit_to
 from tests.server.fake_grid import LIMITS, Clock, FakeGrid, content, exchange, instruction
 
 NEVER = 1e9
@@ -157,3 +158,27 @@ def test_an_evaluation_does_not_wait_as_long_as_a_training() -> None:
     for kind, delay in (*[("train", 10.0)] * 4, ("evaluate", 0.1)):
         grid.delays, grid.pushed = [delay], []
         assert polling.exchange([instruction(10, kind)]).seconds <= delay + 0.15
+
+
+ARRAYS = ArrayRecord([np.zeros(8, np.float32)])
+CONFIG = ConfigRecord({"a": "text", "b": b"bytes", "c": True, "d": 3, "e": [1.0, 2.0], "f": ["x", "yz"]})
+METRICS = MetricRecord({"loss": 0.5, "steps": [1, 2, 3]})
+
+
+@pytest.mark.parametrize("record", [ARRAYS, CONFIG, METRICS])
+def test_a_size_is_the_one_that_flower_counts(record: ArrayRecord | ConfigRecord | MetricRecord) -> None:
+    assert content_size(RecordDict({"fedloom": record})) == record.count_bytes()
+
+
+def test_empty_texts_and_lists_of_a_client_have_a_size() -> None:
+    """Flower's own count raises on both, and would end the round of all clients."""
+    record = ConfigRecord({"name": "", "blob": b"", "list": []})
+    with pytest.raises((ValueError, IndexError)):
+        record.count_bytes()
+    assert content_size(RecordDict({"fedloom": record})) == len("namebloblist")
+
+
+def test_invalid_limits_are_refused() -> None:
+    for limits in ((0, 1.0, 0.0), (1, 0.0, 0.0), (1, 1.0, -1.0)):
+        with pytest.raises(ValueError, match="min_replies"):
+            RoundLimits(*limits)

@@ -28,6 +28,14 @@ class Nodes:
         ]
 
 
+def connected(*dead: int) -> tuple[Clock, Nodes, Liveness]:
+    """Return a clock, nodes 10 and 11 of which `dead` are silent from the start, and their record."""
+    clock = Clock()
+    nodes = Nodes(clock, 10, 11)
+    nodes.dead = dict.fromkeys(dead, 0.0)
+    return clock, nodes, Liveness(nodes, clock)
+
+
 def watch(liveness: Liveness, clock: Clock, seconds: float, nodes: tuple[int, ...] = (10, 11)) -> list[float]:
     """Return seconds from the begin until node 11 counts as silent."""
     liveness.begin()
@@ -40,9 +48,7 @@ def watch(liveness: Liveness, clock: Clock, seconds: float, nodes: tuple[int, ..
 
 
 def test_only_a_node_without_heartbeats_is_silent_and_within_three_seconds() -> None:
-    clock = Clock()
-    nodes = Nodes(clock, 10, 11)
-    liveness = Liveness(nodes, clock)
+    clock, nodes, liveness = connected()
     assert watch(liveness, clock, 10) == []
     nodes.dead = {11: 0.0}
     [seconds] = watch(liveness, clock, 10)
@@ -70,10 +76,7 @@ def test_a_node_that_leaves_while_it_is_awaited_is_silent_until_it_returns() -> 
 
 
 def test_a_silent_node_is_asked_again_after_its_next_heartbeat() -> None:
-    clock = Clock()
-    nodes = Nodes(clock, 10, 11)
-    nodes.dead = {11: 0.0}
-    liveness = Liveness(nodes, clock)
+    clock, nodes, liveness = connected(11)
     assert watch(liveness, clock, 10)
     assert watch(liveness, clock, 1) == [0.0], "silent still, without another wait"
     nodes.dead = {}
@@ -84,28 +87,19 @@ def test_a_silent_node_is_asked_again_after_its_next_heartbeat() -> None:
 
 def test_a_node_that_has_answered_may_be_idle_while_another_is_awaited() -> None:
     """An idle client sends a heartbeat every 5 s, and must not miss the next round for it."""
-    clock = Clock()
-    nodes = Nodes(clock, 10, 11)
-    nodes.dead = dict.fromkeys((10, 11), 0.0)
-    liveness = Liveness(nodes, clock)
+    clock, _, liveness = connected(10, 11)
     assert watch(liveness, clock, 10, nodes=(11,))
     assert liveness.audible([10, 11]) == [10]
 
 
 def test_a_wait_that_ends_early_is_continued_in_the_next() -> None:
-    clock = Clock()
-    nodes = Nodes(clock, 10, 11)
-    nodes.dead = {11: 0.0}
-    liveness = Liveness(nodes, clock)
+    clock, _, liveness = connected(11)
     assert watch(liveness, clock, 2) == []
     assert watch(liveness, clock, 2)[0] <= 1.0
 
 
 def test_a_node_that_answered_late_has_all_its_time_in_the_next_wait() -> None:
-    clock = Clock()
-    nodes = Nodes(clock, 10, 11)
-    nodes.dead = {11: 0.0}
-    liveness = Liveness(nodes, clock)
+    clock, _, liveness = connected(11)
     assert watch(liveness, clock, 2) == []
     liveness.silent([10])
     assert watch(liveness, clock, 2) == []
@@ -113,9 +107,7 @@ def test_a_node_that_answered_late_has_all_its_time_in_the_next_wait() -> None:
 
 @pytest.mark.parametrize("received_again", [False, True])
 def test_a_restart_is_no_heartbeat_unless_the_request_comes_again(received_again: bool) -> None:
-    clock = Clock()
-    nodes = Nodes(clock, 10, 11)
-    liveness = Liveness(nodes, clock)
+    clock, nodes, liveness = connected()
     watch(liveness, clock, 1)
     liveness.begin()
     nodes.dead = {11: 1.0}
@@ -141,9 +133,7 @@ def test_stock_clients_with_rare_heartbeats_are_not_judged() -> None:
 
 
 def test_a_pause_of_this_process_makes_nobody_silent() -> None:
-    clock = Clock()
-    nodes = Nodes(clock, 10, 11)
-    liveness = Liveness(nodes, clock)
+    clock, nodes, liveness = connected()
     watch(liveness, clock, 1)
     nodes.dead = dict.fromkeys((10, 11), 0.0)
     liveness.silent([10, 11])
@@ -152,11 +142,8 @@ def test_a_pause_of_this_process_makes_nobody_silent() -> None:
 
 
 def test_an_exchange_ends_without_a_silent_client_and_the_next_does_not_ask_it() -> None:
-    clock = Clock()
-    nodes = Nodes(clock, 10, 11)
-    nodes.dead = {11: 0.0}
-    grid = FakeGrid(clock, [0.5, 1e9])
-    polling = PollingGrid(grid, LIMITS, clock=clock, sleep=clock.sleep, liveness=Liveness(nodes, clock))
+    clock, _, liveness = connected(11)
+    polling = PollingGrid(FakeGrid(clock, [0.5, 1e9]), LIMITS, clock=clock, sleep=clock.sleep, liveness=liveness)
     result = polling.exchange([instruction(10), instruction(11)])
     assert result.missing == (11,)
     assert result.seconds == pytest.approx(2.75, abs=0.3)
@@ -164,10 +151,7 @@ def test_an_exchange_ends_without_a_silent_client_and_the_next_does_not_ask_it()
 
 
 def test_a_helper_that_was_silent_is_waited_for_again_after_its_next_heartbeat() -> None:
-    clock = Clock()
-    nodes = Nodes(clock, 10, 11)
-    nodes.dead = {11: 0.0}
-    liveness = Liveness(nodes, clock)
+    clock, nodes, liveness = connected(11)
     helpers = HelperExchange(FakeGrid(clock, [0.5, 0.5]), HelperRequest("run", "{}"), 1.0, liveness)
     assert watch(liveness, clock, 10)
     assert helpers.online == {10}

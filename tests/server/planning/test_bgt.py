@@ -6,6 +6,7 @@ from itertools import pairwise
 import numpy as np
 import pytest
 
+from common.arrays import Floats
 from common.methods.planners import BGTplanner
 from server.planning.bgt import BanditPlanner
 from server.planning.planner import Decision, RunBudget, Stop
@@ -37,6 +38,12 @@ def planner(total: float = 10.0, rounds: int = 100, **options: object) -> Bandit
 
 
 PEAKED = {0: -0.5, 1: -0.2, 2: 1.0, 3: -0.2, 4: -0.5}
+
+
+def decide(p: BanditPlanner, state: PlannerState, context: Floats, left: dict[str, float], seed: int = 0) -> Decision:
+    decision = p.decide(state, context, left, np.random.default_rng(seed))
+    assert isinstance(decision, Decision)
+    return decision
 
 
 def test_stage_1_plays_every_arm_t0_times_before_stage_2() -> None:
@@ -104,8 +111,7 @@ def test_an_unaffordable_arm_has_probability_0() -> None:
     state, context = run_to_stage_2(p), np.full(5, 10.0)
     left = {"ann": 5.0, "bob": 0.1069, "cyd": 0.05}  # bob can pay the two cheapest arms, cyd none
     for seed in range(30):
-        decision = p.decide(state, context, left, np.random.default_rng(seed))
-        assert isinstance(decision, Decision)
+        decision = decide(p, state, context, left, seed)
         assert (decision.probabilities[2:] == 0).all()
         assert (decision.arm < 2, decision.retired, decision.active) == (True, ("cyd",), ("ann", "bob"))
         assert decision.dual.names == ("ann", "bob")
@@ -114,12 +120,10 @@ def test_an_unaffordable_arm_has_probability_0() -> None:
 def test_clients_with_different_budgets_have_different_prices() -> None:
     p = planner()
     state, context = run_to_stage_2(p), np.full(5, 10.0)
-    first = p.decide(state, context, {"ann": 9.0, "bob": 5.0}, np.random.default_rng(0))
-    assert isinstance(first, Decision)
+    first = decide(p, state, context, {"ann": 9.0, "bob": 5.0})
     assert first.dual.rates == pytest.approx([9.0 / 70 / 0.1, 5.0 / 70 / 0.1])
     state = p.observe(state, first, 0.1)
-    second = p.decide(state, context, {"ann": 8.9, "bob": 4.9, "late": 10.0}, np.random.default_rng(0))
-    assert isinstance(second, Decision)
+    second = decide(p, state, context, {"ann": 8.9, "bob": 4.9, "late": 10.0})
     ann, bob, late = second.dual.weights
     assert bob > ann
     assert [late, second.dual.rates[2]] == pytest.approx([0.25, 10.0 / 69 / 0.1])
@@ -133,11 +137,9 @@ def test_the_first_round_of_stage_2_is_equations_4_to_13_by_hand() -> None:
     p, rewards = BanditPlanner(options, RunBudget(10.0, 20, 1)), [0.5, -0.1, 0.3, 0.2, -0.4, 0.1]
     state, nothing = p.start(), np.zeros(0)
     for t, reward in enumerate(rewards):
-        decision = p.decide(state, nothing, {"a": 10.0}, np.random.default_rng(t))
-        assert isinstance(decision, Decision)
+        decision = decide(p, state, nothing, {"a": 10.0}, t)
         state = p.observe(state, decision, reward)
-    decision = p.decide(state, nothing, {"a": 7.0}, np.random.default_rng(0))
-    assert isinstance(decision, Decision)
+    decision = decide(p, state, nothing, {"a": 7.0})
 
     arms, r = state.history.arms.astype(float), np.array(rewards) / 0.5
 
@@ -164,10 +166,8 @@ def test_the_first_round_of_stage_2_is_equations_4_to_13_by_hand() -> None:
 def test_a_retired_client_has_no_price() -> None:
     p = planner()
     state, context = run_to_stage_2(p), np.full(5, 10.0)
-    both = p.decide(state, context, {"ann": 5.0, "bob": 5.0}, np.random.default_rng(0))
-    assert isinstance(both, Decision)
-    alone = p.decide(p.observe(state, both, 0.1), context, {"ann": 5.0, "bob": 0.05}, np.random.default_rng(0))
-    assert isinstance(alone, Decision)
+    both = decide(p, state, context, {"ann": 5.0, "bob": 5.0})
+    alone = decide(p, p.observe(state, both, 0.1), context, {"ann": 5.0, "bob": 0.05})
     assert (alone.retired, alone.dual.names) == (("bob",), ("ann",))
     assert alone.dual.slack + alone.dual.weights.sum() == pytest.approx(1)
 
@@ -175,8 +175,7 @@ def test_a_retired_client_has_no_price() -> None:
 def run_to_stage_2(p: BanditPlanner) -> PlannerState:
     state, left = p.start(), p.budget.total
     for t in range(30):
-        decision = p.decide(state, np.full(5, 10.0), dict.fromkeys(NAMES, left), np.random.default_rng(t))
-        assert isinstance(decision, Decision)
+        decision = decide(p, state, np.full(5, 10.0), dict.fromkeys(NAMES, left), t)
         left -= decision.cost
         state = p.observe(state, decision, PEAKED[decision.arm])
     return state

@@ -1,4 +1,4 @@
-"""Checkpoints: a round trip, retention, and damage."""
+"""Checkpoints and files of tensors: a round trip, retention, and damage."""
 
 import json
 import logging
@@ -8,10 +8,11 @@ from typing import Any
 import numpy as np
 import pytest
 from safetensors import safe_open
+from safetensors.numpy import save_file
 
 from common.arrays import sha256
 from common.errors import StateError
-from server.record.folder import Checkpoint, Checkpoints
+from server.record.folder import Checkpoint, Checkpoints, dump_tensors, load_tensors
 from tests.server.record.test_artifacts import MODEL
 
 
@@ -76,3 +77,19 @@ def test_checkpoints_name_their_model(checkpoints: Checkpoints) -> None:
     checkpoints.save(checkpoint(1), 1)
     with safe_open(checkpoints.path / "round-000001.safetensors", framework="numpy") as file:
         assert json.loads(file.metadata()["model_sha256"]) == sha256(MODEL)
+
+
+def test_round_trip_leaves_its_arguments_unchanged(tmp_path: Path) -> None:
+    arrays = {"a/b": np.arange(6.0).reshape(2, 3).T, "n": np.array(7)}
+    (tmp_path / "x").write_bytes(dump_tensors(arrays, {"round": "3"}))
+    loaded, about = load_tensors(tmp_path / "x")
+    assert about == {"round": "3"}
+    np.testing.assert_array_equal(loaded["a/b"], [[0, 3], [1, 4], [2, 5]])
+    assert loaded["n"].shape == ()
+    assert not arrays["a/b"].flags.c_contiguous
+
+
+def test_a_file_of_another_program_has_no_fingerprint(tmp_path: Path) -> None:
+    save_file({"a": np.zeros(2)}, tmp_path / "x")
+    with pytest.raises(StateError, match="damaged"):
+        load_tensors(tmp_path / "x")

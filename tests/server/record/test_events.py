@@ -1,13 +1,14 @@
-"""Schema of metrics.jsonl and result.json, as other programs read it."""
+"""Schema of metrics.jsonl and result.json, as other programs read it, and lines of the ServerApp's log."""
 
 import json
 import math
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
 
 from common.errors import DataError
-from server.record.events import Finish, event_from_line, event_to_line
+from server.record.events import Finish, RoundEvent, Start, Waiting, event_from_line, event_text, event_to_line
 from server.record.result import Best, ClientResult, Privacy, Result, result_from_json, result_to_json
 
 RESULT = Result(
@@ -85,17 +86,26 @@ def test_a_result_has_the_documented_keys_and_is_strict_json() -> None:
         ),
     }
     promised = ("unit", "mechanism", "epsilon_spent_max", "delta", "uncovered", "epsilon", "neighbours", "account")
-    assert set(document["privacy"]) == {
-        *promised,
-        "guarantee",
-        "trust",
-        "helpers",
-        "min_sum",
-        "sums",
-        "weights",
-    }
+    assert set(document["privacy"]) == {*promised, "guarantee", "trust", "helpers", "min_sum", "sums", "weights"}
 
 
 def test_an_invalid_result_names_the_field() -> None:
     with pytest.raises(DataError, match=r"clients\.client-1\.examples"):
         result_from_json(result_to_json(RESULT).replace(b'"examples": 12', b'"examples": "many"'))
+
+
+ROUND = RoundEvent(
+    round=2, rounds=3, loss=0.5, metrics={"auc": 0.75}, seconds=1.25, answered=1, asked=2, bytes_down=1, bytes_up=1
+)
+
+
+def test_each_event_is_one_line() -> None:
+    folder = Path("/runs/r1")
+    start = Start(run="r1", method="fedavg", task="rules", model="default", seed=7, rounds=3)
+    assert event_text(start, folder) == "run r1: fedavg on rules, 3 rounds, seed 7"
+    assert event_text(replace(start, remark="few homes"), folder).endswith(", seed 7; few homes")
+    assert event_text(ROUND, folder) == "round 2/3: 1/2 clients, 1.2 s, train loss 0.500, auc 0.750"
+    assert event_text(Finish(status="completed"), folder) == "run completed; result in /runs/r1/result.json"
+    failed = Finish(status="failed", reason="no clients")
+    assert event_text(failed, folder) == "run failed: no clients; result in /runs/r1/result.json"
+    assert event_text(Waiting(wanted=2, until=0.0), folder) == ""

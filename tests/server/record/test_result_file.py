@@ -49,8 +49,9 @@ def test_a_client_without_a_metric_keeps_none(tmp_path: Path, monkeypatch: pytes
     monkeypatch.setattr(result_file, "MANY", 1)
     result = finished(tmp_path)
     clients = {"a": ClientResult(examples=3, metrics={"loss": 0.5}), "b": ClientResult(examples=0, metrics={})}
-    result_file.write_result(tmp_path, replace(result, clients=clients))
-    stored = result_file.read_result(tmp_path)
+    folder = RunDirectory(tmp_path, "toy")
+    folder.write_result(replace(result, clients=clients))
+    stored = folder.result()
     assert stored is not None
     assert stored.clients == clients
 

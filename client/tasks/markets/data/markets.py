@@ -17,18 +17,19 @@ from common.arrays import Ints
 from common.errors import DataError
 from common.tasks.markets.vocabulary import MarketCatalogue
 
-MARKET, USER, ITEM, RATING, FIRST, SECOND = ("market", "user", "item", "rating", "item_a", "item_b")
+MARKET, USER, ITEM, ITEMS, RATING, FIRST, SECOND = ("market", "user", "item", "items", "rating", "item_a", "item_b")
 
 SCHEMA = TableSchema(
     columns=(
         Column(MARKET, "text", required=False),
         Column(USER, "text", ("userid",), required=False, blank="missing"),
         Column(ITEM, "text", ("itemid", "asin", "product", "productid"), required=False, blank="missing"),
+        Column(ITEMS, "text", required=False, blank="missing", many=True),
         Column(RATING, "number", ("rate",), required=False, blank="missing"),
-        Column(FIRST, "text", ("item1", "source"), required=False, blank="missing"),
-        Column(SECOND, "text", ("item2", "target"), required=False, blank="missing"),
+        Column(FIRST, "text", ("item1", "source", "sku1", "fromnodeid"), required=False, blank="missing"),
+        Column(SECOND, "text", ("item2", "target", "sku2", "tonodeid"), required=False, blank="missing"),
     ),
-    layouts=((USER, ITEM), (FIRST, SECOND)),
+    layouts=((USER, ITEM), (FIRST, SECOND), (USER, ITEMS), (FIRST, ITEMS)),
     positions=(USER, ITEM, RATING, "date"),
     unit=MARKET,
 )

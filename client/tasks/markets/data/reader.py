@@ -19,6 +19,7 @@ from client.tasks.markets.data.markets import (
     CATALOGUE,
     FIRST,
     ITEM,
+    ITEMS,
     MARKET,
     METADATA,
     RATINGS,
@@ -89,6 +90,7 @@ def to_records(table: Table, name: str) -> dict[str, Records]:
     Raises:
         DataError: A cell that names something is empty; with file, line and column.
     """
+    table = table.listed(SECOND if FIRST in table else ITEM) if ITEMS in table else table
     rated, paired = {USER, ITEM} <= table.columns.keys(), {FIRST, SECOND} <= table.columns.keys()
     is_rating = _holds(table, (USER, ITEM), alone=not paired) if rated else np.zeros(len(table), bool)
     is_pair = _holds(table, (FIRST, SECOND), alone=not rated) if paired else np.zeros(len(table), bool)

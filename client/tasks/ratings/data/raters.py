@@ -16,7 +16,6 @@ from common.tasks.ratings.vocabulary import ProductCatalogue
 
 USER, ITEM, RATING, TIME = POSITIONS = ("user", "item", "rating", "timestamp")
 SPLIT = "split"
-
 SCHEMA = TableSchema(
     columns=(
         Column(USER, "text", ("userid", "reviewer", "reviewerid", "rater")),

@@ -84,7 +84,7 @@ def to_rows(table: Table, scale: Scale | None, split: int = FREE) -> RatingRows:
     user, users = table.codes(USER)
     is_rating = np.any([table.filled(name) for name in others], axis=0)
     rated = table.where(is_rating)
-    rated.require(*others, remedy="give every row a user, an item and a rating, or leave it out")
+    rated.require(ITEM, RATING, remedy="give every row a user, an item and a rating, or leave it out")
     rating = rated.numbers(RATING)
     if scale:
         low, high = scale
@@ -93,7 +93,7 @@ def to_rows(table: Table, scale: Scale | None, split: int = FREE) -> RatingRows:
             problem = f"is off the federation's scale, which goes from {low:g} to {high:g}"
             raise rated.error(RATING, off, problem, "correct it, or leave the row out")
     item, items = rated.codes(ITEM)
-    time = rated.numbers(TIME) if TIME in table else np.zeros(len(rated))
+    time = np.nan_to_num(rated.numbers(TIME)) if TIME in table else np.zeros(len(rated))
     people = table.numbered[~is_rating]
     return RatingRows(user[is_rating], item, rating, time, _splits(rated, split), rated.numbered, people, users, items)
 

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from client.data.tables.schema import Codes, combine_codes, escape, join_rows
 from client.data.tables.table import Table, to_codes
 from client.data.tables.times import is_order
-from client.tasks.sessions.data.visitors import ITEM, ITEMS, SCHEMA, SESSION, SPLIT, TIME, USER
+from client.tasks.sessions.data.visitors import ITEM, SCHEMA, SESSION, SPLIT, TIME, USER
 from common.arrays import Flags, Floats
 
 NOBODY = -1
@@ -199,27 +199,3 @@ def _splits(clicks: Table) -> Codes:
     if unknown.any():
         raise clicks.error(SPLIT, unknown[code], "is no part of the data", f"write one of {', '.join(PARTS)}")
     return np.array([PARTS[text] for text in texts], np.int64)[code]
-
-
-def log_of_rows(table: Table) -> Log:
-    """Return whole sessions as a log, in the order of their numbers if all have one.
-
-    Raises:
-        DataError: A row lacks a user or items.
-    """
-    table.require(USER, ITEMS, remedy="give every row a user and items")
-    rows = np.arange(len(table))
-    names = table.columns[SESSION].to_pylist() if SESSION in table else []
-    if names and all(name and name.isdecimal() for name in names):
-        rows = np.array(sorted(rows.tolist(), key=lambda row: int(names[row])))
-    items, users = (table.columns[name].to_pylist() for name in (ITEMS, USER))
-    return log_of_sessions(
-        [split_items(items[row]) for row in rows], TRAIN, table.numbered[rows], [users[row] for row in rows]
-    )
-
-
-def split_items(text: str) -> list[str]:
-    """Return item ids separated by commas or blanks; those of a list in brackets without quotes."""
-    if text[:1] == "[" and text[-1:] == "]":
-        text = ",".join(name.strip(" '\"") for name in text[1:-1].split(","))
-    return [name.strip() for name in text.split(",") if name.strip()] if "," in text else text.split()

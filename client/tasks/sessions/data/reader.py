@@ -18,7 +18,7 @@ from client.data.tables.files import TABLES, Content, files_in, find_tables, loa
 from client.data.tables.files import TEST as HELD_OUT
 from client.data.tables.reader import detect_cells, read_table, to_table
 from client.data.tables.schema import DEFAULT_DIALECT, Codes, Column, Dialect, TableSchema, find_names, normalize_title
-from client.data.tables.table import Table, to_flags
+from client.data.tables.table import Table, split_items, to_flags
 from client.data.tables.text import JsonLines
 from client.tasks.sessions.data.log import (
     CASE,
@@ -33,9 +33,7 @@ from client.tasks.sessions.data.log import (
     Seconds,
     join_logs,
     log_of_clicks,
-    log_of_rows,
     log_of_sessions,
-    split_items,
 )
 from client.tasks.sessions.data.visitors import (
     ITEM,
@@ -465,7 +463,7 @@ def _sessions(path: Path, dialect: Dialect) -> Log:
         sessions = [split_items(one_name(text)) for _, text in content.lines()]
         return log_of_sessions(sessions, TRAIN, _numbered(content, len(sessions), dialect.account))
     table = to_table(cells, SCHEMA, dialect)
-    return log_of_rows(table) if ITEMS in table else log_of_clicks(table, GAP)
+    return log_of_clicks(table.listed(ITEM, SESSION) if ITEMS in table else table, GAP)
 
 
 NO_SESSION = re.compile(rb"(?m)^(?:([#%@]).*|.*\d\d:\d\d:\d\d.*|.* -2 *)$")

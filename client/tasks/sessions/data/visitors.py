@@ -34,7 +34,7 @@ SCHEMA = TableSchema(
         Column(SESSION, "text", ("sessionid",), required=False, blank="missing"),
         Column(SPLIT, "text", required=False, blank="missing"),
     ),
-    layouts=((ITEM, SESSION), (ITEM, USER, TIME), (ITEMS, USER)),
+    layouts=((ITEM, SESSION), (ITEM, USER, TIME), (ITEMS, USER), (ITEMS, SESSION)),
     unit=USER,
 )
 """A row with a user and nothing else declares a user, who may have no clicks."""

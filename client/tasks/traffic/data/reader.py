@@ -16,9 +16,10 @@ import pyarrow.compute as pc
 from client.data.dataset import DataSummary
 from client.data.tables.account import RowAccount, with_account
 from client.data.tables.files import Content, find_tables, load, suffix_of
-from client.data.tables.reader import detect_cells, to_table
+from client.data.tables.reader import by_items, detect_cells, to_table
 from client.data.tables.schema import (
     CLOCK,
+    DATED,
     DEFAULT_DIALECT,
     Cells,
     Codes,
@@ -328,7 +329,8 @@ def to_dataset(readings: Readings, measures: SensorVariables | None, path: Path,
     step = measures.step_seconds
     if apart.usual > step:
         message = f"readings are {duration(apart.usual)} apart, coarser than the step of {duration(step)}"
-        raise DataError(f"{message}; give finer readings, or ask for a longer step that divides a day", path)
+        longer = ", or ask for a longer step that divides a day" * (apart.usual <= DAY)
+        raise DataError(f"{message}; give finer readings{longer}", path)
 
     steps = coarser(rows, apart.each, step, adds_up(readings.variables))
     grids = {readings.sites[site]: grid for site, grid in _grids(steps, path)}
@@ -454,9 +456,19 @@ def _file(path: Path, dialect: Dialect, variable: str) -> Readings:
     cells = detect_cells(content, SCHEMA, dialect)
     if published := read_original(cells, dialect.account):
         return published
+    if dates := _dates_of(cells):
+        dated = replace(SCHEMA, wide=(TIME, variable or VALUE))
+        cells, dialect = by_items(cells, dated, dialect, dates), replace(dialect, columns={}, wide=False)
     if not dialect.wide and (minutes := _minutes_of(cells)):
         cells, dialect = _by_hours(cells, minutes, variable or VALUE, dialect)
     return to_readings(to_table(cells, SCHEMA, dialect), wide=dialect.wide, variable=variable)
+
+
+def _dates_of(cells: Cells) -> dict[int, str]:
+    """Return the date of each column that is titled with one, if there are three or more; else nothing."""
+    date = re.compile(rf"{DATED.pattern}|\d\d?/\d\d?/\d\d$|(\d{{4}}-\d\d)$")
+    found = {k: match for k, title in cells.titled() if (match := date.match(title))}
+    return {k: one.string + "-01" * bool(one[2]) for k, one in found.items()} if len(found) > 2 else {}
 
 
 HOUR_TITLE = re.compile(r"(?i)(?:h|hr|he|hour)?[ _.-]*(\d\d?)(?:[:.h]?(\d\d))?(?: ?([ap])m)?(?: *[-–] *\S+)?")

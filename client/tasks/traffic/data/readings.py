@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
+from itertools import combinations
 from pathlib import Path
 from typing import NamedTuple
 
@@ -83,15 +84,20 @@ def _check_single(table: Table, moment: Codes) -> None:
     """
     again = len(moment) - len(np.unique(moment))
     read = {part for name in (TIME, SITE) if name in table for part in table.titles[name].split("+")}
-    free = [(k, title) for k, title in table.cells.titled() if title and title not in read]
+    free = [(k, title) for k, title in table.cells.titled() if title and title not in ("table", *read)]
+    few = dict[str, tuple[Codes, list[str]]]()
     for k, title in free if again >= FEWEST and 10 * again > len(moment) else ():
         codes, values = to_codes(to_text(table.cells.take([k])[0].take(pyarrow.array(table.rows))))
-        is_few = 1 < len(values) <= 4 * len(moment) / (len(moment) - again)
-        if is_few and len(np.unique(combine_codes(moment, codes))) == len(moment):
+        if 1 < len(values) <= 4 * len(moment) / (len(moment) - again):
+            few[title] = codes, values
+    for titles in (*((title,) for title in few), *combinations(few, 2)):
+        if len(np.unique(combine_codes(moment, *(few[title][0] for title in titles)))) == len(moment):
             problem = f"separates {again:,} readings from others of the same time, which would be averaged"
-            choice = f"--where {quoted(f'{title}={values[0]}')}" if SITE in table else f"--column site={quoted(title)}"
-            remedy = f"say {choice}, or --ignore {quoted(title)} to average them"
-            raise table.cells.header_error(f"{problem}; {remedy}", escape(title))
+            choice = " ".join(f"--where {quoted(f'{title}={few[title][1][0]}')}" for title in titles)
+            is_variable = SITE in table or titles == ("_field",)  # of InfluxDB, which numbers its tables
+            choice = choice if is_variable else f"--column site={quoted('+'.join(titles))}"
+            remedy = f"say {choice}, or {' '.join(f'--ignore {quoted(title)}' for title in titles)} to average them"
+            raise table.cells.header_error(f"{problem}; {remedy}", escape("+".join(titles)))
 
 
 def to_seconds(table: Table, name: str) -> Ints:

@@ -27,7 +27,7 @@ TIME, SITE = "timestamp", "site"
 
 SCHEMA = TableSchema(
     columns=(
-        Column(TIME, "time", ("time", "datetime", "date")),
+        Column(TIME, "time", ("time", "datetime", "date", "lastchanged", "ts")),
         Column(
             SITE,
             "text",

@@ -167,10 +167,7 @@ def test_an_increase_that_was_altered_or_is_missing_stops_everything(damage: str
     spend(ledger, 5)
     ledger.close()
     altered(folder, damage)
-    for ask in (
-        lambda: opened(folder, 1000.0),
-        lambda: increase_budget(folder / "ledger", 7.0, record_of(folder)),
-    ):
+    for ask in (lambda: opened(folder, 1000.0), lambda: increase_budget(folder / "ledger", 7.0, record_of(folder))):
         with pytest.raises(LedgerError, match=r"ledger"):
             ask()
 

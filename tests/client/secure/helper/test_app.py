@@ -1,5 +1,6 @@
-"""Flower app of a helper: messages in, messages out; light enough for a small machine."""
+"""Flower app of a helper and its observer: messages in, messages out; keys of forgotten runs are deleted."""
 
+import logging
 import subprocess
 import sys
 from pathlib import Path
@@ -8,7 +9,8 @@ import numpy as np
 import pytest
 from flwr.app import Context, Message, RecordDict
 
-from client.secure.helper.app import HELPER_TYPES, make_app
+from client.secure.helper.app import HELPER_TYPES, HelperObserver, make_app
+from client.secure.helper.helper_service import DAY, HOUR
 from common.secure.cards import NodeCard
 from common.secure.norms import share_size
 from common.wire.codec import decode, encode
@@ -30,6 +32,7 @@ from common.wire.messages import (
     PrepareReply,
     PrepareRequest,
 )
+from tests.client.secure.helper.test_keys import Clock, filled
 from tests.support.desks import LINES, Helpers
 from tests.support.toys import instruction
 
@@ -97,3 +100,21 @@ def test_a_helper_is_light_and_imports_no_torch() -> None:
     heavy, _, kilobytes = done.stdout.strip().rpartition(" ")
     assert heavy == "[]"
     assert int(kilobytes) * 1024 < 120 * MEGABYTE
+
+
+def test_keys_of_a_run_without_messages_are_deleted_within_an_hour(caplog: pytest.LogCaptureFixture) -> None:
+    caplog.set_level(logging.INFO, "fedloom.node")
+    clock = Clock()
+    state = filled(clock)
+    observer = HelperObserver("localhost:9092", "ann", state, 2, clock)
+    observer.idle()
+    clock.now += 2 * DAY - HOUR + 1
+    observer.idle()
+    state.keys("toy", pytest.fail)
+    clock.now += 2 * DAY - HOUR
+    observer.idle()
+    assert caplog.messages == []
+    clock.now += HOUR + 1
+    observer.idle()
+    assert caplog.messages == ["run 'toy': keys deleted after 2 days without a message"]
+    assert state.forget(0) == []

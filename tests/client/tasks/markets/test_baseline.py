@@ -4,9 +4,23 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from scipy.sparse import csr_array
 
-from client.tasks.markets.baseline import FULL_WEIGHT, MarketBaseline, scorer_features, shrinkage_weight
-from client.tasks.markets.data.graph import Graph, symmetric
+from client.tasks.markets import baseline as multiplying
+from client.tasks.markets.baseline import (
+    FULL_WEIGHT,
+    NEAREST,
+    MarketBaseline,
+    product,
+    scorer_features,
+    shrinkage_weight,
+    text_neighbors,
+    tiles,
+    times_transposed,
+)
+from client.tasks.markets.data.graph import Graph, Sparse, symmetric
 from common.tasks.markets.model import INITIAL_WEIGHTS, PairScorer
 from common.tasks.markets.pairs import COLD_FEATURES, FEATURES, GRAPH_FEATURES, OtherMarketCounts, counts_of
 
@@ -160,3 +174,51 @@ def test_the_shared_baseline_adds_popularity_and_pairs_of_other_markets() -> Non
     pairs = other_counts().pairs.toarray()
     expected = of.degree / of.degree.max() + pairs[0] / pairs[0].max()
     np.testing.assert_allclose(of.shared(np.array([0]))[0], expected, rtol=1e-6)
+
+
+def drawn(rows: int, columns: int, share: float, seed: int) -> Sparse:
+    rng = np.random.default_rng(seed)
+    dense = rng.integers(1, 9, (rows, columns)) * (rng.random((rows, columns)) < share)
+    return csr_array(dense.astype(np.float32))
+
+
+@given(st.integers(0, 5), st.integers(1, 9), st.sampled_from([0.0, 0.2, 0.9]), st.integers(0, 99))
+def test_a_product_is_that_of_the_dense_matrices(rows: int, size: int, share: float, seed: int) -> None:
+    left, right = drawn(rows, size, share, seed), drawn(size, size, share, seed + 1)
+    found = product(left, right)
+    assert found.dtype == np.float32
+    np.testing.assert_array_equal(found, left.toarray() @ right.toarray())
+
+
+@pytest.mark.parametrize("terms", [1, 7, 30])
+def test_few_terms_held_at_once_make_the_same_product(terms: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(multiplying, "TERMS", terms)
+    left, right = drawn(8, 12, 0.3, 0), drawn(12, 12, 0.4, 1)
+    np.testing.assert_array_equal(product(left, right), left.toarray() @ right.toarray())
+
+
+@pytest.mark.parametrize("tile", [1, 5, 12, 100])
+def test_rows_pass_through_all_tiles(tile: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(multiplying, "TILE", tile)
+    rows, matrix = drawn(4, 12, 0.7, 2).toarray(), drawn(12, 12, 0.4, 3)
+    cut = tiles(matrix)
+    assert [one.shape[1] for one in cut] == [min(tile, 12 - first) for first in range(0, 12, tile)]
+    np.testing.assert_array_equal(times_transposed(cut, rows), rows @ matrix.toarray().T)
+
+
+def test_the_nearest_texts_have_shares_by_their_similarity_and_a_query_is_not_among_them() -> None:
+    similarity = np.array([[0.2, 1.0, 0.6, -0.5]], np.float32)
+    near = text_neighbors(similarity, np.array([1])).toarray()
+    np.testing.assert_allclose(near, [[0.25, 0, 0.75, 0]], rtol=1e-6)
+    assert similarity[0, 1] == 1
+
+
+def test_no_more_than_the_nearest_count() -> None:
+    similarity = np.linspace(0.1, 0.9, 30, dtype=np.float32)[None]
+    near = text_neighbors(similarity, np.array([29])).toarray()[0]
+    assert np.flatnonzero(near).tolist() == list(range(29 - NEAREST, 29))
+    np.testing.assert_allclose(near.sum(), 1, rtol=1e-6)
+
+
+def test_items_without_texts_have_no_neighbors() -> None:
+    assert text_neighbors(np.zeros((2, 5), np.float32), np.array([0, 3])).nnz == 0

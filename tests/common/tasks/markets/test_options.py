@@ -6,11 +6,6 @@ from common.errors import DataError
 from common.tasks.markets.vocabulary import MarketCatalogue, demo_market_catalogue, set_size
 
 
-def test_a_catalogue_survives_json() -> None:
-    goods = MarketCatalogue(items=("a", "b"), titles=("Lamp", ""), descriptions=("", "warm\nlight"))
-    assert MarketCatalogue.from_json(goods.to_json()) == goods
-
-
 def test_text_is_title_and_description() -> None:
     goods = MarketCatalogue(items=("a", "b", "c"), titles=("Lamp", "", " "), descriptions=("warm light", "", ""))
     assert [goods.text(k) for k in range(3)] == ["Lamp warm light", "", ""]

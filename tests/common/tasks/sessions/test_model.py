@@ -2,6 +2,7 @@
 
 import dataclasses
 import itertools
+import math
 
 import numpy as np
 import pytest
@@ -12,8 +13,17 @@ from torch.nn.functional import cross_entropy, pad
 
 from client.tasks.sessions.data.visitors import GRAPH
 from client.tasks.sessions.learner import ExampleBatch, collate
-from common.tasks.sessions.model import SRGNN, build_session_model
+from common.tasks.sessions import model as session_attention
+from common.tasks.sessions.model import (
+    INITIAL_WEIGHT,
+    SRGNN,
+    LocalBlend,
+    build_session_model,
+    softmax_by_session,
+    target_scores,
+)
 from common.tasks.sessions.options import SessionsOptions
+from common.tasks.sessions.slist import FEATURES
 
 V, D = 9, 5
 SESSIONS = [[3], [1, 1], [4, 2, 4, 7], [0, 8, 0, 8, 5], [2, 6, 2, 2, 6, 1]]
@@ -193,3 +203,69 @@ def test_vectors_are_what_srgnn_scores_with() -> None:
     assert isinstance(model, SRGNN)
     vectors = model.vectors(*batch.graph)
     torch.testing.assert_close(vectors @ model.embedding.weight[1:].T, scores(model, batch))
+
+
+OWNERS = torch.tensor([1, 1, 1, 1, 2, 2, 0, 3, 0])
+"""Four clicks, two and one, of the first three of four sessions, and padding."""
+
+
+def attention_case() -> tuple[Tensor, ...]:
+    """Return candidates, keys and values."""
+    generator = torch.Generator().manual_seed(5)
+    e = torch.randn(7, 3, generator=generator, dtype=torch.float64)
+    keys, values = torch.randn(2, len(OWNERS), 3, generator=generator, dtype=torch.float64)
+    return e, keys, values
+
+
+def test_scores_are_those_of_each_session_alone() -> None:
+    e, keys, values = attention_case()
+    scores = target_scores(e, keys, values, OWNERS, 4)
+    for session in range(1, 5):
+        in_session = torch.eq(OWNERS, session)
+        beta = torch.softmax(keys[in_session] @ e.T, dim=0)
+        torch.testing.assert_close(scores[session - 1], (beta * (values[in_session] @ e.T)).sum(0))
+
+
+def test_attention_in_chunks_is_attention_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    tensors = [t.requires_grad_() for t in attention_case()]
+
+    def results() -> tuple[Tensor, ...]:
+        scores = target_scores(tensors[0], tensors[1], tensors[2], OWNERS, 4)
+        return scores.detach(), *torch.autograd.grad(scores.square().sum(), tensors)
+
+    at_once = results()
+    monkeypatch.setattr(session_attention, "CHUNK_SCORES", 2 * OWNERS.numel())  # two candidates a chunk
+    for chunked, whole in zip(results(), at_once, strict=True):
+        torch.testing.assert_close(chunked, whole)
+
+
+def test_gradients_of_attention_are_its_finite_differences() -> None:
+    inputs = tuple(t.requires_grad_() for t in attention_case())
+    assert torch.autograd.gradcheck(lambda *tensors: target_scores(*tensors, OWNERS, 4), inputs)
+    assert (target_scores(*inputs, OWNERS, 4)[3] == 0).all()
+
+
+def test_softmax_by_session_bears_large_scores_and_ignores_padding() -> None:
+    scores = torch.tensor([[1e4], [1e4 + 1], [-1e4], [7e7]])
+    softmax = softmax_by_session(scores, torch.tensor([1, 1, 2, 0]), 3).squeeze(1)
+    torch.testing.assert_close(softmax, torch.tensor([1 / (1 + math.e), math.e / (1 + math.e), 1.0, 0.0]))
+
+
+class Constant(nn.Module):
+    """Network that scores every item 1."""
+
+    def forward(self, nodes: Tensor) -> Tensor:
+        return torch.ones(len(nodes), 5)
+
+
+def test_features_add_to_the_scores_of_their_items() -> None:
+    index = torch.tensor([[2, 4, 0], [1, 0, 0]])
+    value = torch.zeros(2, 3, len(FEATURES))
+    value[0, 0, 0], value[0, 1, 2], value[1, 0, 1] = 3.0, 0.5, 2.0
+    network, blended = LocalBlend(Constant())((torch.zeros(2, 1),), index, value)
+    torch.testing.assert_close(network, torch.ones(2, 5))
+    expected = torch.full((2, 5), INITIAL_WEIGHT)
+    expected[0, 2] += (3.0 + 1) * INITIAL_WEIGHT
+    expected[0, 4] += (0.5 + 1) * INITIAL_WEIGHT
+    expected[1, 1] += (2.0 + 1) * INITIAL_WEIGHT
+    torch.testing.assert_close(blended, expected)

@@ -5,12 +5,7 @@ import pytest
 
 from common.arrays import Arrays
 from common.errors import WireError
-from common.tasks.traffic.properties import (
-    check_parameters,
-    is_alike,
-    pool_parameters,
-    templates_of,
-)
+from common.tasks.traffic.properties import check_parameters, is_alike, pool_parameters, templates_of
 
 OVER = np.array([[0, 1], [2, 3]])
 

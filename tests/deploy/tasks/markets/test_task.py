@@ -21,11 +21,7 @@ def runs(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Return a finished run of three markets."""
     folder = tmp_path_factory.mktemp("runs")
     flat: dict[str, Scalar] = {"method": "fedavg", "task": "markets", "rounds": 1, "run-id": "shops"}
-    simulate(
-        parse({**flat, "federation.min-clients": 1}),
-        read_all("markets", "demo:3-6"),
-        folder,
-    )
+    simulate(parse({**flat, "federation.min-clients": 1}), read_all("markets", "demo:3-6"), folder)
     return folder
 
 

@@ -6,7 +6,7 @@ import xml.etree.ElementTree as ElementTree
 import pytest
 
 from deploy.pages.view import RunRecord, read
-from deploy.tasks.traffic.sections import before_and_after, by_round, is_forecaster, learning, teaching
+from deploy.tasks.traffic.sections import before_and_after, by_round, learning, teaching
 from tests.support.run_folders import MakeRun
 
 
@@ -53,7 +53,6 @@ def test_each_client_is_a_ring_a_dot_and_a_dash(history: RunRecord) -> None:
 
 def test_other_tasks_have_no_sections(fake_run: MakeRun, fake_forecasts: MakeRun) -> None:
     rules = [read(fake_run(rounds=3))]
-    assert not is_forecaster(rules)
     assert learning(rules) == teaching(rules) == {}
     plain = read(fake_forecasts(method="fedavg"))
     assert "cluster model" not in learning([plain])["figures"][0]["svg"]

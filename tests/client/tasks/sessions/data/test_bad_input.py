@@ -29,7 +29,7 @@ HEADER = "user,item,timestamp"
             ("user,item", "1,2"),
             "no column 'timestamp'; the table needs item and session, or item, user and timestamp",
         ),
-        ("a.csv", ("sessionId;items", "1;2,3"), "or items and user: rename a column, or say --column"),
+        ("a.csv", ("note;items", "1;2,3"), "or items and user, or items and session: rename a column, or say --column"),
         ("a.csv", (HEADER, "ann,a,1", "", "ann,,2"), "a.csv, line 4, column 'item': empty cell"),
         ("a.csv", (HEADER, "ann,a,1", "", "ann,a"), "a.csv, line 4: 2 cells, but the first line has 3"),
         ("a.csv.gz", (HEADER, "ann,a,1", "ann,a,noon"), "a.csv.gz, line 3, column 'timestamp': 'noon' is not a time"),

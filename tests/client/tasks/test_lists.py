@@ -1,11 +1,12 @@
 """Filters of items: seen, excluded, in stock; and files of names, also broken ones."""
 
+import math
 from pathlib import Path
 
 import numpy as np
 import pytest
 
-from client.tasks.lists import ItemFilter, read_items
+from client.tasks.lists import ItemFilter, about, best_first, diversify, read_items, two_digits
 from common.errors import DataError
 
 NAMES = ("tea", "coffee", "milk", "bread")
@@ -57,3 +58,34 @@ def test_a_huge_file_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch)
     (tmp_path / "stock.txt").write_text("tea\n" * 10)
     with pytest.raises(DataError, match="is larger than"):
         read_items(tmp_path / "stock.txt", NAMES)
+
+
+def test_ties_are_broken_by_index_and_nan_is_left_out() -> None:
+    scores = np.array([[0.5, np.nan, 0.9], [0.5, 0.9, 1.0]])
+    allowed = np.array([[True, True, True], [True, True, False]])
+    assert best_first(scores, allowed).tolist() == [2, 4, 0, 3]
+
+
+def test_diversification_puts_off_candidates_like_those_chosen() -> None:
+    alike = np.array([[1, 1, 0], [1, 1, 0], [0, 0, 1]], float)
+    assert diversify(alike, 0.5, 3).tolist() == [0, 2, 1]
+    assert diversify(alike, 1.0, 3).tolist() == [0, 1, 2]
+    assert diversify(np.zeros((0, 0)), 0.5, 3).tolist() == []
+
+
+@pytest.mark.parametrize(
+    ("score", "shown"), [(0.996, 1.0), (0.123, 0.12), (-3.14159, -3.14), (0.00456, 0.0046), (0, 0)]
+)
+def test_scores_have_two_digits(score: float, shown: float) -> None:
+    assert two_digits(score) == shown
+
+
+@pytest.mark.parametrize(
+    ("count", "text"),
+    [
+        *((34, "about 30"), (35, "about 40"), (1234, "about 1,230"), (10, "about 10")),
+        *((9.9, ""), (-50, ""), (math.nan, ""), (math.inf, "")),
+    ],
+)
+def test_a_count_is_stated_in_tens_unless_it_is_small(count: float, text: str) -> None:
+    assert about(count) == text
