@@ -269,7 +269,8 @@ def join_training(
 def _channel(run: EnrolledRun, request: TrainRequest) -> str:
     """Return the channel of the request's terms if it can be one of the run: of a group, or of a repeat."""
     groups, repeats = run.config.secure_sums.groups, REPEATS if run.config.capabilities.closed_form else ()
-    channels = tuple(f"{TRAIN}/{g}" for g in range(groups)) if groups > 1 else (TRAIN, *repeats)
+    sums = (TRAIN, *repeats)
+    channels = tuple(f"{one}/{g}" for one in sums for g in range(groups)) if groups > 1 else sums
     channel = SumTerms.from_json(request.terms).channel if request.terms else TRAIN
     return channel if channel in channels else channels[0]  # the terms are then refused
 
@@ -290,16 +291,16 @@ def _accept(expected: ExpectedSum, text: str, store: Store) -> SumTerms:
             has had the same key since the first attempt.
     """
     terms = expected.accept(text)
-    (kind, repeat), current = terms.attempt, HelperRoster.of(terms).keys
-    kind, _, part = kind.partition("/")
+    (whole, repeat), current = terms.attempt, HelperRoster.of(terms).keys
+    kind, _, part = whole.partition("/")
     name, sealed = f"sum-{kind}{part if kind == 'names' else ''}", digest(current)
     number, channel, keys, *first = (store.read(terms.run, name).decode() or f"-1 {terms.channel} {sealed}").split(" ")
     witnesses = {*current}
     if int(number) == terms.round and repeat:
-        witnesses, earlier = witnesses & {*first}, replace(terms, channel=channel).attempt[1]
+        witnesses, (before, earlier) = witnesses & {*first}, replace(terms, channel=channel).attempt
         if not witnesses:
             raise RefusedError(f"no helper remembers all sums of round {terms.round}; nothing was sent")
-        channel, keys = (terms.channel, sealed) if repeat > earlier else (channel, keys)
+        channel, keys = (terms.channel, sealed) if before == whole and repeat > earlier else (channel, keys)
     if int(number) == terms.round and channel != terms.channel:
         raise RefusedError(
             f"this client's sum of round {terms.round} is {channel}, not {terms.channel}; nothing was sent"

@@ -13,7 +13,7 @@ from client.trainers.fedavg import FedAvgTrainer
 from client.training.stacks import Tensors
 from common.arrays import Arrays
 from common.methods import fedrule
-from common.methods.fedrule import FedRule
+from common.methods.fedrule import ANEW, FedRule
 from common.models import tensors
 
 
@@ -29,6 +29,7 @@ class FedRuleTrainer(FedAvgTrainer):
     def settle(self, state: Mapping[str, Tensors], is_counted: bool, shared: Tensors) -> Tensors:
         """Return δ_k ← δ_k + d_k − d̄ if the pending round was aggregated, else δ_k; δ_k⁰ = 0 is empty.
 
+        With `ANEW` in the broadcast, δ_k ← d_k − d̄.
         Of a merged state, whose δ_k is not stored, 0 remains if the pending round was not aggregated.
         """
         if merged := state.get("merged", {}):
@@ -38,7 +39,7 @@ class FedRuleTrainer(FedAvgTrainer):
         if not (is_counted and pending and shared):
             return delta
         increment = {n: d - shared[n] if n in shared else torch.zeros_like(d) for n, d in pending.items()}
-        return {n: delta[n] + increment[n] for n in delta} if delta else increment
+        return {n: delta[n] + increment[n] for n in delta} if delta and ANEW not in shared else increment
 
     def correct(self, gradient: Tensors, params: Tensors, start: Tensors, control: Tensors) -> Tensors:
         """Return g̃ = ∇L_k − λδ_k (line 4)."""

@@ -9,10 +9,10 @@ from common.options import Options
 Encoding = Literal["float32", "float16", "int8"]
 """Form of the numbers in uploads."""
 
-RobustRule = Literal["none", "median", "trimmed-mean", "multi-krum", "geometric-median"]
+RobustRule = Literal["none", "auto", "median", "trimmed-mean", "multi-krum", "geometric-median"]
 """Rule by which updates are aggregated in place of their mean."""
 
-MIN_ROBUST_REPLIES = {"none": 1, "median": 3, "trimmed-mean": 3, "multi-krum": 5, "geometric-median": 3}
+MIN_ROBUST_REPLIES = {"none": 1, "auto": 1, "median": 3, "trimmed-mean": 3, "multi-krum": 5, "geometric-median": 3}
 """Smallest quorum of a rule; multi-Krum needs 2f + 3 replies with f ≥ 1 attackers."""
 
 
@@ -84,7 +84,8 @@ class Federation(Options):
     robust: RobustRule = "none"
     """Aggregation in place of the mean: coordinate-wise `median` or `trimmed-mean`, `multi-krum`, or
     `geometric-median`. Clients then have equal weights and steps. Few attackers cannot move the aggregate far, but it
-    loses what few clients know."""
+    loses what few clients know. `auto` is for runs that more than ten strangers may join: `geometric-median` from ten
+    replies on where clients send an update alone, without noise, masks and closed forms, else `none`."""
 
     attackers: float = Field(0.2, gt=0, lt=0.5)
     """Share of attackers that `trimmed-mean` and `multi-krum` assume, at least one."""

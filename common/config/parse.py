@@ -171,7 +171,7 @@ def reason_for_replies(config: RunConfig) -> str:
     federation, task = config.federation, config.task_options
     if federation.answer != "sums":
         return f"federation.answer is {federation.answer}"
-    if federation.robust != "none":
+    if config.robust != "none":
         return f"federation.robust={federation.robust} compares single updates"
     if not config.capabilities.sum_only:
         return f"{config.method} uses single updates"

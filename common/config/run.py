@@ -14,7 +14,7 @@ from pydantic import (
     model_validator,
 )
 
-from common.config.federation import Federation
+from common.config.federation import Federation, RobustRule
 from common.config.secure_sums import SecureSumsOptions
 from common.errors import ConfigError
 from common.methods.base import MethodOptions
@@ -51,7 +51,8 @@ def check_rows(config: "RunConfig") -> None:
         raise ValueError(
             f"federation.encoding={federation.encoding} does not apply to runs with {reason}; set federation.encoding=float32"
         )
-    if task.named_rows and federation.robust not in ("none", "multi-krum"):  # rows that were not sent would be zeros
+    # rows that were not sent would be zeros
+    if task.named_rows and federation.robust not in ("none", "auto", "multi-krum"):
         raise ValueError(
             f"federation.robust={federation.robust} does not apply to named rows; set federation.robust=multi-krum"
         )
@@ -86,7 +87,7 @@ def _find_obstacle(config: "RunConfig") -> str:
         return "Adam's persistent moments move rows that a round does not gather; set training.moments=reset"
     if config.model not in VARIANTS:
         return f"{label(config.model)} has no table whose rows are known"
-    if federation.robust != "none":
+    if federation.robust not in ("none", "auto"):
         return f"federation.robust={federation.robust} would take rows that were not gathered for zeros"
     if federation.updates == "dense":
         return "federation.updates=dense sends whole tables, whose zeros name the same rows"
@@ -104,7 +105,7 @@ def find_obstacle(config: "RunConfig") -> str:
         return f"{method} sends no updates"
     if capabilities.clusters and config.secure_sums.groups > 1:
         return f"{method} has a sum of clusters, which secure-sums.groups={config.secure_sums.groups} would split"
-    if config.federation.robust != "none":
+    if config.federation.robust not in ("none", "auto"):
         return f"federation.robust={config.federation.robust} needs the replies of single clients"
     if config.federation.encoding != "float32":
         return f"federation.encoding={config.federation.encoding} rounds the numbers of single replies"
@@ -288,6 +289,15 @@ class RunConfig(Options):
     def at(self, number: int) -> "RunConfig":
         """Return the configuration of the phase of a round."""
         return self.phases[0 if number <= self.first_rounds else -1]
+
+    @property
+    def robust(self) -> RobustRule:
+        """Rule of aggregation; `auto` is the mean where control variates or sums need it."""
+        capabilities, task = self.capabilities, self.task_options
+        is_summed = capabilities.closed_form or self.privacy.unit != "none" or self.privacy.resolved_trust == "helpers"
+        has_means = is_summed or capabilities.needs_gradient or task.named_rows or task.gathers_rows
+        rule: RobustRule = "none" if has_means else "geometric-median"
+        return rule if self.federation.robust == "auto" else self.federation.robust
 
     @property
     def has_closed_form(self) -> bool:
@@ -543,9 +553,8 @@ class RunConfig(Options):
                 f"{option}={least} does not apply to runs with noise, which covers rare rows; set {option}=0"
             )
         for key, value, exact in (
-            ("federation.robust", federation.robust, "none"),
+            ("federation.robust", self.robust, "none"),
             ("federation.encoding", federation.encoding, "float32"),
-            ("secure-sums.groups", self.secure_sums.groups or 1, 1),
         ):
             if value != exact:
                 raise ValueError(f"{option}={least} needs the exact number of clients with a row; set {key}={exact}")

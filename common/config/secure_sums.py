@@ -7,6 +7,9 @@ from common.options import Options
 FEWEST_GROUPS = 3
 """Number of groups from which on one of them cannot decide the median."""
 
+GROUPS_OF_STATISTICS = 7
+"""Maximum number of groups that a round of a closed form has by itself."""
+
 MOST_GROUPS = 30
 """Maximum number of groups; a helper has the boxes of 128 sums in memory."""
 
@@ -35,9 +38,11 @@ class SecureSumsOptions(Options):
     groups: int = Field(0, ge=0, le=MOST_GROUPS)
     """Number of groups of clients with a sum each; the model takes the median of the groups' means.
 
-    Groups are drawn anew in each round.     From three on, liars in fewer than half of them cannot decide it. Noise
+    Groups are drawn anew in each round of a network. From three on, liars in fewer than half of them cannot decide it. Noise
     grows by about 1.2·√G, since each sum has G times fewer clients. A round needs `min-sum` clients in each.
-    0 chooses: three without noise where a round has four times `min-sum` clients, else one. With noise, norms are proven."""
+    Closed forms add the groups' statistics up, and a table of a group counts at 1.5 times the median norm at most.
+    0 chooses: three without noise where a round has four times `min-sum` clients, else one. Closed forms have up to seven,
+    each of twice `min-sum` clients. With noise, norms are proven."""
 
     @field_validator("groups")
     @classmethod
@@ -51,6 +56,8 @@ class SecureSumsOptions(Options):
         """Minimum number of clients in a round."""
         return self.min_sum * max(self.groups, 1)
 
-    def groups_of(self, clients: int) -> int:
+    def groups_of(self, clients: int, *, of_statistics: bool) -> int:
         """Return the number of groups that 0 chooses, in rounds of so many clients whose sums nothing bounds."""
-        return self.groups or (FEWEST_GROUPS if clients >= (FEWEST_GROUPS + 1) * self.min_sum else 1)
+        smallest, found = 2 * self.min_sum, FEWEST_GROUPS * (clients >= (FEWEST_GROUPS + 1) * self.min_sum)
+        found = min(clients // smallest, GROUPS_OF_STATISTICS) if of_statistics else found
+        return self.groups or (found if found >= FEWEST_GROUPS else 1)

@@ -7,6 +7,9 @@ from pydantic import Field, model_validator
 from common.methods.base import MethodOptions, MethodSpec
 from common.tasks.options import Capabilities
 
+ANEW = "control.anew"
+"""Array beside d̄ in the broadcast of a round after which δ_k is d_k − d̄ alone."""
+
 
 class FedRule(MethodOptions):
     """FedRule: local steps along g̃ = ∇L_k − λδ_k; δ_k sums the differences of d_k from its mean d̄."""

@@ -108,7 +108,7 @@ LONGEST_RUN = 200
 REPEATS = tuple(f"repeat/{k}" for k in range(1, 10))
 """Channels of repeats of a lost sum of channel `train`, in their order."""
 
-_CHANNEL = re.compile(r"train(/(0|[1-9][0-9]{0,2}))?|repeat/[1-9]|evaluate|names/[012]")
+_CHANNEL = re.compile(r"(train|repeat/[1-9])(/(0|[1-9][0-9]{0,2}))?|evaluate|names/[012]")
 _DIGEST = re.compile(r"[0-9a-f]{64}")
 
 
@@ -124,7 +124,7 @@ class SumTerms:
     """Name of the run."""
     round: int
     channel: str
-    """`train`, `train/g` of group g, `repeat/k`, `evaluate` or `names/k`: one sum for each in a round."""
+    """`train`, `repeat/k`, both with `/g` for group g, `evaluate` or `names/k`: one sum each in a round."""
     size: int
     """d, number of numbers in a vector."""
     bits: int
@@ -171,8 +171,9 @@ class SumTerms:
 
     @property
     def attempt(self) -> tuple[str, int]:
-        """Channel of the sum and number of the repeat, 0 for the first: `repeat/k` is a repeat of `train`."""
-        return ("train", 1 + REPEATS.index(self.channel)) if self.channel in REPEATS else (self.channel, 0)
+        """Channel of the sum and number of the repeat, 0 for the first: `repeat/k/g` is a repeat of `train/g`."""
+        kind, *of = self.channel.split("/")
+        return ("/".join(["train", *of[1:]]), int(of[0])) if kind == "repeat" else (self.channel, 0)
 
     @property
     def has_residues(self) -> bool:
@@ -224,7 +225,7 @@ _RULES: dict[str, Callable[[SumTerms], bool]] = {
     "clip": lambda terms: math.isfinite(terms.clip) and (terms.clip > 0 if terms.has_noise else terms.clip >= 0),
     "sign": lambda terms: terms.sign in ("signed", "positive"),
     "rho": lambda terms: math.isfinite(terms.rho) and (terms.rho > 0) == terms.has_noise and terms.rho >= 0,
-    "noise": lambda terms: 0 <= terms.noise < (1 if terms.channel in REPEATS else MOST_NOISE),
+    "noise": lambda terms: 0 <= terms.noise < (1 if terms.attempt[1] else MOST_NOISE),
     "most": lambda terms: terms.min_sum <= terms.most <= MOST_CLIENTS,
     "min_sum": lambda terms: terms.min_sum >= 2,
     "layout": lambda terms: _is_layout(terms.layout) and sum(size for _, size in terms.layout) == terms.size,

@@ -314,12 +314,7 @@ class Population:
         if len(messages) * _reply_bytes(config, request.model) <= FOLDED_BYTES or config.keeps_rows:
             return False
         is_plain = config.privacy.unit == "none" and config.privacy.resolved_trust != "helpers"
-        if (
-            not is_plain
-            or not config.capabilities.sum_only
-            or config.federation.robust != "none"
-            or request.phase != LOCAL
-        ):
+        if not is_plain or not config.capabilities.sum_only or config.robust != "none" or request.phase != LOCAL:
             return False
         try:
             first = session.participant(request)

@@ -28,8 +28,11 @@ LEVEL = 0.01
 SUSPICION = 0.1
 """Level of the suspicion in one round, by which a client is not named."""
 
-COALITION, LEAST_SHARE = 1e-4, 0.05
-"""Level of a coalition in one round of many, and its least share of the clients: a few may share data."""
+COALITION, LEAST_DEVIATIONS, LEAST_SHARE = 1e-4, 10.0, 0.05
+"""Level of a coalition in one round of many, its least distance, and its least share of the clients.
+
+A few may share data. The distance in standard deviations is beyond that of honest clients, which reached 7.
+"""
 
 MIN_ROUNDS, MIN_CLIENTS = 2, 10
 """Rounds of a client, and clients of a round, from which alignment is judged."""
@@ -113,7 +116,8 @@ def find_coalition(rows: Floats32) -> Flags:
     """Return which clients, from a twentieth to half of all, agree more than honest ones do.
 
     They are outliers in arctanh of the cosine with the nearest other client, at `COALITION` by Bonferroni. That liars agree
-    more than honest clients is of Fung et al. 2020 (FoolsGold, arXiv 1808.04866).
+    more than honest clients is of Fung et al. 2020 (FoolsGold, arXiv 1808.04866). Cosines are of differences from the mean
+    direction, which all clients share.
 
     Args:
         rows: Directions Δ_k/‖Δ_k‖, m × numbers; of fewer than ten, none is found.
@@ -121,13 +125,14 @@ def find_coalition(rows: Floats32) -> Flags:
     count = len(rows)
     if count < MIN_CLIENTS:
         return np.zeros(count, bool)
-    nearest = np.zeros(count)
+    rows, nearest = rows - rows.mean(axis=0), np.zeros(count)
+    rows /= np.maximum(np.linalg.norm(rows, axis=1, keepdims=True), TINY)
     for start in range(0, count, BLOCK):  # all products of 10,000 clients take 400 MB
         products = rows[start : start + BLOCK] @ rows.T
         np.fill_diagonal(products[:, start:], -1)
         nearest[start : start + BLOCK] = products.max(axis=1)
     nearest = np.arctanh(np.clip(nearest, -1 + TINY, 1 - TINY))
-    found = _deviations(nearest) > _limit(count, COALITION)
+    found = _deviations(nearest) > max(_limit(count, COALITION), LEAST_DEVIATIONS)
     return found & bool(max(2, LEAST_SHARE * count) <= found.sum() < count / 2)
 
 

@@ -13,6 +13,7 @@ import numpy as np
 
 from common.arrays import Array, Arrays, Floats, Ints, norm
 from common.config.federation import RobustRule
+from common.contribution import Contribution
 from common.tasks.closed_form import RowNames
 from common.wire.sparse_rows import VALUES, split_rows
 from server.aggregation.replies import Reply, with_update
@@ -236,3 +237,57 @@ def _beyond(items: Ints, masses: Sequence[Floats], liars: int) -> Floats:
     limits[order] = np.repeat(np.maximum(ranked, np.median([np.median(one) for one in masses])), counts)
     beyond: Floats = mass / limits
     return beyond
+
+
+def bounded(vector: Floats, longest: float) -> Floats:
+    """Return a mean, scaled down to the largest norm that it can have."""
+    norm = float(np.linalg.norm(vector))
+    return vector * (longest / norm) if norm > longest else vector
+
+
+def median_of(groups: Sequence[Contribution]) -> Contribution:
+    """Return the coordinate-wise median of the groups' means as a contribution; one group unchanged.
+
+    Fewer than half of the groups cannot move a number beyond the means of the others (breakdown point (G − 1)/2G of
+    the groups). |Δ̄| ≤ Δ' holds for medians as for means.
+    """
+    return _combine(groups, lambda means, weights: np.asarray(np.median(np.stack(means), axis=0)))
+
+
+LONGEST_TABLE, LONGEST_SCORES = 1.5, 3.0
+"""Multiples of the median norm over groups at which a longer table counts, and a longer vector.
+
+Tables of honest groups of 14 clients had norms of .8 to 1.4 of the median. Vectors are scores of hidden records: 1.9.
+"""
+
+
+def add_groups(groups: Sequence[Contribution]) -> Contribution:
+    """Return the sum over the groups, whose longer arrays count at a multiple of the median norm.
+
+    One group stays as it is. A row that a single group has stays, which a median would lose. If one of G groups is false, the
+    sum of the others has a cosine of √(1 − (1.5/(G − 1))²) with the table at least, where the others have equal directions
+    and lengths: .97 for seven groups.
+    """
+    return _combine(groups, _mean_of_bounded)
+
+
+def _mean_of_bounded(means: Sequence[Floats], weights: Sequence[float]) -> Floats:
+    factor = LONGEST_TABLE if means[0].ndim > 1 else LONGEST_SCORES
+    most = factor * float(np.median([np.linalg.norm(a) for a in means]))
+    return np.average([bounded(a, most) for a in means], axis=0, weights=weights)
+
+
+def _combine(
+    groups: Sequence[Contribution], combine: Callable[[Sequence[Floats], Sequence[float]], Floats]
+) -> Contribution:
+    """Return a contribution with means combined of the groups' means; one group unchanged."""
+    if len(groups) == 1:
+        return groups[0]
+    total, weights = groups[0].empty(), [one.weight for one in groups]
+    for one in groups:
+        total.record(one.members)
+    total.dtypes = groups[0].dtypes
+    for kind, arrays in groups[0].sums.items():
+        means = {n: combine([one.sums[kind][n] / one.weight for one in groups], weights) for n in arrays}
+        total.add_sums(kind, {name: a * total.weight for name, a in means.items()})
+    return total

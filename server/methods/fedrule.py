@@ -4,16 +4,24 @@ The server needs means only, so secure sums apply; δ_k stays on the client. A c
 mean of its last aggregated round. A round's mean is therefore stored until all clients of that round are aggregated again.
 """
 
+import numpy as np
+
 from common.arrays import Arrays, scale, sub
 from common.contribution import Contribution
 from common.methods import fedrule
-from common.methods.fedrule import FedRule
+from common.methods.fedrule import ANEW, FedRule
 from server.aggregation.optimizers import adaptive
 from server.round.method import Groups, Method, RoundContext, ServerMethod
 
+ASIDE = "aside"
+"""Group of the state with the number of clients that were set aside when δ_k last began anew."""
+
 
 class FedRuleStep(Method):
-    """FedRule: θ^{c+1} = θ^c − Δ̄, and a broadcast of d̄ for δ_k ← δ_k + d_k − d̄."""
+    """FedRule: θ^{c+1} = θ^c − Δ̄, and a broadcast of d̄ for δ_k ← δ_k + d_k − d̄.
+
+    After clients were set aside for good, δ_k ← d_k − d̄: earlier means d̄ had their vectors, and Σδ_k of the others is not 0.
+    """
 
     def __init__(self, options: FedRule) -> None:
         self.options = options
@@ -24,6 +32,10 @@ class FedRuleStep(Method):
         step, state = self._step(state, total.mean_update())
         awaited = {*{**at.counted, **dict.fromkeys(total.names, at.number)}.values()}
         state = {key: a for key, a in state.items() if not key.startswith("mean.") or int(key[5:]) in awaited}
+        memory = at.state.reply_memory
+        aside = {ASIDE: np.array(float(len({*memory.allied, *memory.excluded})))}
+        if aside[ASIDE] > state.get(ASIDE, {}).get(ASIDE, 0):
+            state, d_mean = {**state, ASIDE: aside}, {**d_mean, ANEW: np.ones(1, np.float32)}
         return sub(model, step), {**state, f"mean.{at.number}": d_mean}
 
     def broadcast(self, state: Groups, last: int) -> Arrays:

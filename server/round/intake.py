@@ -203,7 +203,7 @@ class SingleIntake(Intake):
 
     def __init__(self, config: RunConfig, enrolment: Enrolment, method: Method, folder: Path | None) -> None:
         self._config, self._enrolment, self._method, self._folder = config, enrolment, method, folder
-        self._capabilities, options, self._robust = config.capabilities, config.task_options, config.federation.robust
+        self._capabilities, options, self._robust = config.capabilities, config.task_options, config.robust
         self._names_rows = bool(options.named_rows)
         self._streams = self._capabilities.sum_only and self._robust == "none" and not self._names_rows
         self._expected = ExpectedReply(
@@ -279,7 +279,7 @@ class SingleIntake(Intake):
         """Return replies whose weighted mean is the aggregate by `federation.robust`."""
         if self._names_rows:
             replies = average_by_row(replies)
-        if self._robust == "none":
+        if self._robust == "none" or (at.config.federation.robust == "auto" and len(replies) < MIN_CLIENTS):
             return replies
         group_of = partial(self._method.assignment.group_of, at.state)
         return robust_replies(replies, self._robust, at.config.federation.attackers, group_of)

@@ -20,6 +20,7 @@ from common.tasks.registry import closed_form_of
 from common.wire.codec import decode
 from common.wire.messages import LOCAL, TrainReply
 from server.aggregation.replies import Reply
+from server.aggregation.robust import add_groups, bounded, median_of
 from server.clients.enrolment import Enrolment
 from server.exchange.grid import content_of
 from server.round.checks import check_entries
@@ -35,8 +36,6 @@ from server.secure.sums import (
     TooFewUploadsError,
     Total,
     Upload,
-    bounded,
-    median_of,
 )
 
 CHANNEL = "train"
@@ -54,12 +53,15 @@ class SecureIntake(Intake):
 
     def __init__(self, config: RunConfig, enrolment: Enrolment, method: Method, sums: HelperSums) -> None:
         self._enrolment, self._method, self._sums = enrolment, method, sums
-        groups = config.secure_sums.groups
-        self._channels = [f"{CHANNEL}/{g}" for g in range(groups)] if groups > 1 else [CHANNEL]
-        is_repeated = config.capabilities.closed_form and config.privacy.unit == "none" and groups <= 1
-        self._attempts = (CHANNEL, *REPEATS) if is_repeated else ()
-        """Channels of a sum and of its repeats; empty if a lost sum is not repeated."""
-        self._attempt = (0, 0)  # round, and number of the attempt at its sum
+        groups, repeats = config.secure_sums.groups, REPEATS if config.privacy.unit == "none" else ()
+        self._attempts = [
+            [f"{channel}/{g}" for g in range(groups)] if groups > 1 else [channel]
+            for channel in (CHANNEL, *(repeats if config.capabilities.closed_form else ()))
+        ]
+        """Channels of each group's sum, and of their repeats."""
+        self._attempt = (0, 0)  # round, and number of the attempt at its sums
+        self._channels = self._attempts[0]
+        self._combine = add_groups if config.capabilities.closed_form else median_of
         self.paying = []
         self.terms: list[SumTerms] = []
         """Terms of each group's sum."""
@@ -74,10 +76,9 @@ class SecureIntake(Intake):
 
     def is_pending(self, number: int) -> bool:
         """Return True if the sums of the round are still to be opened, or are lost."""
-        if self._attempts:
-            announced = [k for k, channel in enumerate(self._attempts) if self._sums.is_announced(number, channel)]
-            self._attempt = number, max([self._attempt[1] if self._attempt[0] == number else 0, *announced])
-            self._channels = [self._attempts[self._attempt[1]]]
+        announced = [k for k, one in enumerate(self._attempts) if any(self._sums.is_announced(number, c) for c in one)]
+        self._attempt = number, max([self._attempt[1] if self._attempt[0] == number else 0, *announced])
+        self._channels = self._attempts[self._attempt[1]]
         if all(self._fixed(number)):
             return True
         self._sums.renew(number, *self._channels)
@@ -121,12 +122,12 @@ class SecureIntake(Intake):
 
         Raises:
             QuorumError: Too few uploads for the only sum, or a helper does not answer.
-            RepeatedError: The only sum is lost, and another attempt is possible.
+            RepeatedError: A sum of a closed form is lost, and another attempt is possible.
         """
         self.spool = None
         uploads, rejected = self.split(at, messages)
         try:
-            total = median_of(self._open_groups(at, uploads, rejected))
+            total = self._combine(self._open_groups(at, uploads, rejected))
         except SumLostError as lost:
             if self._attempt[1] + 1 < len(self._attempts):
                 self._attempt = at.number, self._attempt[1] + 1
@@ -149,7 +150,7 @@ class SecureIntake(Intake):
 
     def forget(self, number: int) -> None:
         """Remove the files of sums up to a round."""
-        self._sums.forget(number, *self._channels, *self._attempts, CHANNEL)
+        self._sums.forget(number, *chain.from_iterable(self._attempts), CHANNEL)
 
     def split(self, at: RoundContext, messages: Iterable[Message]) -> tuple[dict[str, Upload], dict[str, str]]:
         """Return client -> upload of usable replies, and client -> reason for the others."""
@@ -206,7 +207,8 @@ class SecureIntake(Intake):
 
         Raises:
             QuorumError: Too few uploads for the only sum, or a helper does not answer.
-            SumLostError: The only sum is lost, or fewer than `FEWEST_GROUPS` groups have one.
+            SumLostError: The only sum or one that is repeated is lost, or fewer than `FEWEST_GROUPS` groups have one.
+            RefusedError: The only sum has statistics that no data give.
         """
         is_renewed, found, groups = self._sums.is_renewed, list[Contribution](), len(self.terms)
         for g, terms in enumerate(self.terms):
@@ -216,8 +218,9 @@ class SecureIntake(Intake):
                 self._bad_boxes.update(total.rejected.keys())
                 rejected |= total.rejected
                 found.append(self._contribution(at, total))
-            except (SumLostError, TooFewUploadsError) as failure:
-                if is_renewed or groups == 1:
+            except (RefusedError, TooFewUploadsError) as failure:
+                is_repeated = isinstance(failure, SumLostError) and len(self._attempts) > 1
+                if is_renewed or groups == 1 or is_repeated:
                     raise
                 rejected |= dict.fromkeys(members, str(failure))
         if len(found) < min(FEWEST_GROUPS, groups):

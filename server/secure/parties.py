@@ -55,12 +55,12 @@ def with_trust(config: RunConfig, trust: ResolvedTrust) -> RunConfig:
 def with_groups(config: RunConfig, clients: int) -> RunConfig:
     """Return the configuration with its number of groups, where so many clients are online.
 
-    Proven norms need none, and no median is the sum of a closed form or of clusters.
+    Proven norms need none. Clusters are one sum, and so are the rounds of two phases, whose groups are combined in two ways.
     """
     capabilities = config.capabilities
-    is_sum = config.first or capabilities.closed_form or capabilities.clusters
-    has_median = config.privacy.unit == "none" and not is_sum
-    groups = config.secure_sums.groups_of(math.floor(config.federation.cohort * clients) if has_median else 0)
+    is_one = config.privacy.unit != "none" or config.first or capabilities.clusters
+    members = 0 if is_one else math.floor(config.federation.cohort * clients)
+    groups = config.secure_sums.groups_of(members, of_statistics=capabilities.closed_form)
     return config.model_copy(update={"secure_sums": config.secure_sums.model_copy(update={"groups": groups})})
 
 

@@ -10,7 +10,6 @@ import numpy as np
 
 from common.arrays import Array, Arrays, Floats, add_prefix, group
 from common.config.run import RunConfig
-from common.contribution import Contribution
 from common.errors import ConfigError, QuorumError, RefusedError, WireError
 from common.node_names import owner_of
 from common.privacy.vectors import Sign, from_vector, to_vector
@@ -24,6 +23,7 @@ from common.secure.terms import EXACT_BITS, MOST_CLIENTS, NOISED_BITS, SumTerms
 from common.text import count
 from common.wire.messages import OPEN, PREPARE, OpenReply, OpenRequest, Payload, PrepareReply, PrepareRequest, SumReply
 from server.aggregation.replies import Load
+from server.aggregation.robust import bounded
 from server.record.events import Sum
 from server.round.spool import Spool
 from server.secure.helpers import HelperExchange, ReplyT
@@ -109,24 +109,6 @@ def assign(clients: Iterable[str], groups: int, seed: int, number: int, earlier:
         found[name] = int(sizes.argmin())
         sizes[found[name]] += 1
     return found
-
-
-def median_of(groups: Sequence[Contribution]) -> Contribution:
-    """Return the coordinate-wise median of the groups' means as a contribution; one group unchanged.
-
-    Fewer than half of the groups cannot move a number beyond the means of the others (breakdown point (G − 1)/2G of
-    the groups). |Δ̄| ≤ Δ' holds for medians as for means.
-    """
-    if len(groups) == 1:
-        return groups[0]
-    total = groups[0].empty()
-    for one in groups:
-        total.record(one.members)
-    total.dtypes = groups[0].dtypes
-    for kind, arrays in groups[0].sums.items():
-        medians = {n: np.median(np.stack([one.sums[kind][n] / one.weight for one in groups]), axis=0) for n in arrays}
-        total.add_sums(kind, {name: a * total.weight for name, a in medians.items()})
-    return total
 
 
 TOGETHER = 1_000
@@ -400,7 +382,8 @@ class HelperSums:
         groups = self._config.secure_sums.groups
         if groups <= 1:
             return dict.fromkeys(clients, 0)
-        found = assign(clients, groups, self._config.seed, number, self._store.groups(number))
+        drawn = 0 if self._config.capabilities.closed_form else number  # its sums of one client stay in one group
+        found = assign(clients, groups, self._config.seed, drawn, self._store.groups(number))
         self._store.write_groups(number, found)
         return found
 
@@ -519,12 +502,6 @@ class HelperSums:
                 lost=lost,
             )
         )
-
-
-def bounded(vector: Floats, longest: float) -> Floats:
-    """Return a mean, scaled down to the largest norm that it can have."""
-    norm = float(np.linalg.norm(vector))
-    return vector * (longest / norm) if norm > longest else vector
 
 
 @dataclass(frozen=True)

@@ -45,6 +45,17 @@ TARGETED = {"sessions": (PROMOTION, QUIET), "rules": (BACKDOOR,)}
 UPDATES = (FLIP, DRIFT, ALIE, IPM, MIN_MAX, METRICS)
 """Attacks on networks."""
 
+PILOT, PILOT_SEEDS = "pilot-", (101, 102)
+"""Mark and seeds of the runs by which `federation.robust=auto` was chosen; no other run has these."""
+
+PILOT_RULES = {
+    "none": "mean",
+    "geometric-median": "geometric median",
+    "trimmed-mean": "trimmed mean",
+    "median": "median",
+}
+"""Rule of the pilot -> its name; the last two lose much without liars, and have no runs with them."""
+
 PLANNER = "bgtplanner"
 """Planner of noise that learns from metrics, of ratings."""
 
@@ -115,6 +126,7 @@ class Case:
         attack: Key of `ATTACKS`, or `HONEST`.
         share: Share of liars.
         rule: Option `federation.robust`.
+        is_pilot: True for a run of the pilot.
     """
 
     task: str
@@ -122,12 +134,13 @@ class Case:
     attack: str = HONEST
     share: float = 0.0
     rule: str = "none"
+    is_pilot: bool = False
 
     @property
     def key(self) -> RowKey:
         """Place in the stored results."""
         rule = "" if self.rule == "none" else f"-{self.rule}"
-        return RowKey(PREFIX + self.task, self.method, f"{self.attack}-{self.share:g}{rule}")
+        return RowKey(PREFIX + PILOT * self.is_pilot + self.task, self.method, f"{self.attack}-{self.share:g}{rule}")
 
     @property
     def title(self) -> str:
@@ -142,7 +155,7 @@ class Case:
     @property
     def honest(self) -> "Case":
         """The run without liars that this one is compared with."""
-        return Case(self.task, self.method, VALIDATED if self.is_validated else HONEST)
+        return Case(self.task, self.method, VALIDATED if self.is_validated else HONEST, is_pilot=self.is_pilot)
 
     @property
     def is_validated(self) -> bool:
@@ -175,6 +188,14 @@ def all_cases() -> Iterator[Case]:
         yield Case(task, setting.network, UNCHECKED)
         yield from _cases(task, setting.network, (*setting.attacks, *TARGETED.get(task, ())), setting.shares)
     yield from _cases("ratings", PLANNER, (METRICS,), (0.2,))
+
+
+def pilot_cases() -> Iterator[Case]:
+    """Yield the rows of the pilot: each rule without liars, and the first two with a fifth of liars."""
+    for task, attacks in {"rules": (FLIP, DRIFT), "sessions": (FLIP, DRIFT, QUIET)}.items():
+        for place, rule in enumerate(PILOT_RULES):
+            for attack in (HONEST, *(attacks if place < 2 else ())):
+                yield Case(task, SETTINGS[task].network, attack, 0.2 * (attack != HONEST), rule, is_pilot=True)
 
 
 def _cases(task: str, method: str, attacks: Sequence[str], shares: Sequence[float]) -> Iterator[Case]:

@@ -37,7 +37,17 @@ from studies.harness.row import Metrics, Trial
 from studies.harness.store import Store
 from studies.harness.study import Selection
 from studies.lies.adaptive import TARGET, ColludingGrid, backdoor, poison
-from studies.lies.effect_cases import HONEST, SEEDS, SETTINGS, TARGETED, UNCHECKED, Case, all_cases
+from studies.lies.effect_cases import (
+    HONEST,
+    PILOT_SEEDS,
+    SEEDS,
+    SETTINGS,
+    TARGETED,
+    UNCHECKED,
+    Case,
+    all_cases,
+    pilot_cases,
+)
 from studies.sessions.data import keep_most_visited, some_groups
 
 PLACES, GROUPS, RATERS, SENSORS = 500, 200, 200, 20
@@ -71,8 +81,9 @@ def parts_of(task: str, folder: Path) -> Sequence[AnyDataset]:
 
 def compute(selection: Selection, store: Store) -> None:
     """Compute the selected rows; seeds are the outer loop."""
-    for seed in range(min(SEEDS, selection.most)):
-        for case in all_cases():
+    runs = dict.fromkeys(range(min(SEEDS, selection.most)), all_cases) | dict.fromkeys(PILOT_SEEDS, pilot_cases)
+    for seed, cases in runs.items():
+        for case in cases():
             if selection.has_set(case.key.set) and selection.has(case.key.row, case.method):
                 measured = partial(
                     compare if case.attack == UNCHECKED else measure, case, seed, selection.data, store.folder

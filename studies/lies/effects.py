@@ -1,8 +1,8 @@
 """Section of the page on adaptive and targeted liars, and its figures, from stored results alone."""
 
 import math
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from statistics import fmean
 
 from studies.harness.claim import Claim, bullet_list
@@ -12,6 +12,8 @@ from studies.harness.table import Table
 from studies.lies import prose
 from studies.lies.effect_cases import (
     ATTACKS,
+    PILOT_RULES,
+    PILOT_SEEDS,
     PREFIX,
     SEEDS,
     SETTINGS,
@@ -20,6 +22,7 @@ from studies.lies.effect_cases import (
     UNCHECKED,
     Case,
     all_cases,
+    pilot_cases,
 )
 
 DEFAULT = "ridge"
@@ -165,6 +168,10 @@ def section(results: Results) -> Iterator[str]:
         yield f"{prose.NOT_REACHED}\n\n{bullet_list(unreached)}"
     yield prose.EFFECT_TABLE
     yield str(_table(effects))
+    if pilot := {case: one for case in pilot_cases() if (one := effects.of(case))}:
+        yield prose.PILOT.format(seeds=" and ".join(map(str, PILOT_SEEDS)))
+        yield bullet_list(map(str, pilot_findings(pilot)))
+        yield str(_pilot_table(pilot))
 
 
 def findings(effects: Effects, found: Sequence[Effect]) -> Iterator[Claim]:
@@ -207,6 +214,36 @@ def not_reached(found: Sequence[Effect]) -> Iterator[str]:
     for task, method, attack in dict.fromkeys((case.task, case.method, case.attack) for case in missed):
         shares = [f"{100 * c.share:g}" for c in missed if (c.task, c.method, c.attack) == (task, method, attack)]
         yield f"{attack} by {' and '.join(shares)} % on `{method}`, {task}"
+
+
+def pilot_findings(pilot: Mapping[Case, Effect]) -> Iterator[Claim]:
+    """Yield which rule loses less as a mean over the attacks, with and without gradients."""
+    for task, is_better in (("sessions", True), ("rules", False)):
+        losses = {
+            rule: [one.share for case, one in pilot.items() if (case.task, case.rule) == (task, rule) and case.liars]
+            for rule in ("none", "geometric-median")
+        }
+        if all(losses.values()):
+            mean, median = (fmean(found) for found in losses.values())
+            text = (
+                f"On `{SETTINGS[task].network}`, {task}, the geometric median loses {'less' if is_better else 'more'}"
+            )
+            yield Claim(
+                f"{text} than the mean ({median:.1%} and {mean:.1%} over the attacks)", (median < mean) == is_better
+            )
+
+
+def _pilot_table(pilot: Mapping[Case, Effect]) -> Table:
+    groups = dict.fromkeys(replace(case, rule="none") for case in pilot)
+    rows = [
+        [f"{case.title}: {case.attack}", *(_share(pilot.get(replace(case, rule=rule))) for rule in PILOT_RULES)]
+        for case in groups
+    ]
+    return Table(["method, task: attack", *PILOT_RULES.values()], rows)
+
+
+def _share(found: Effect | None) -> str:
+    return f"{found.share:+.1%}" if found else ""
 
 
 def _table(effects: Effects) -> Table:

@@ -47,3 +47,12 @@ NOT_REACHED = "These cost more than one spread and 3 %, or show the target in mo
 EFFECT_TABLE = """Columns are shares of liars. A cell states the loss of quality, in % and in spreads over seeds.
 It also states the liars that a round line names. A reply that is set aside does not count in its round. An empty cell was
 not run. A bold loss is beyond one spread and 3 %."""
+
+PILOT = """## A rule for strangers
+
+`federation.robust=auto` was chosen by these runs alone. Their seeds are {seeds}, which no other run of this page has. 20 % lie.
+Cells are losses of quality against the mean without liars.
+
+`auto` is the geometric median where clients send an update alone, from ten replies on. It is the mean where they also send
+gradients, as in `fedrule`: control variates add up to 0 only by the mean. Closed forms, noise and masks have bounds of their
+own, and the mean. Coordinate-wise rules lose what few clients know, without any liar."""

@@ -1,5 +1,7 @@
 """FedRule's invariants (algorithms.md §1.9), through the real client code and the real server step."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
@@ -35,6 +37,19 @@ def test_weighted_clients_converge_to_the_optimum_of_the_weighted_loss() -> None
     for _ in range(60):
         federation.round()
     assert federation.model == pytest.approx(optimum(clients), abs=1e-9)
+
+
+def test_deltas_of_the_others_sum_to_zero_again_once_a_client_is_set_aside() -> None:
+    federation = toy()
+    for _ in range(3):
+        federation.round()
+    others = [name for name in federation.clients if name != (liar := max(federation.clients))]
+    state = federation.strategy.state
+    federation.strategy.state = replace(state, reply_memory=replace(state.reply_memory, allied=(liar,)))
+    assert np.abs(sum(map(federation.delta, others), np.zeros(4))).max() > 0.01
+    for _ in range(3):
+        federation.round(others)
+        assert sum(map(federation.delta, others), np.zeros(4)) == ZERO
 
 
 @pytest.mark.parametrize("lam", [0.0, 1.0, 1.9])

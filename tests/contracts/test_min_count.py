@@ -112,7 +112,6 @@ def test_the_number_of_clients_is_summed_with_their_rows() -> None:
     [
         ({"privacy.unit": "client"}, "does not apply to runs with noise, which covers rare rows"),
         ({"federation.robust": "median", "federation.min-replies": 3}, "set federation.robust=none"),
-        ({"secure-sums.groups": 3}, "set secure-sums.groups=1"),
     ],
 )
 def test_what_hides_the_number_of_clients_is_refused(options: dict[str, Scalar], reason: str) -> None:

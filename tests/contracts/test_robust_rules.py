@@ -10,6 +10,7 @@ import pytest
 
 from client.state import MemoryStore
 from common.arrays import scale
+from common.config.parse import parse
 from common.options import Scalar
 from common.wire.messages import TRAIN
 from deploy.simulation.grid import InProcessGrid
@@ -82,3 +83,20 @@ def test_a_median_of_named_rows_is_refused() -> None:
     rows: dict[str, Scalar] = {"task": "ratings", "method": "fedavg", "model": "paper", "tasks.ratings.items": "paper"}
     given: dict[str, Scalar] = {**rows, "federation.robust": "median", "federation.min-replies": 3}
     assert "does not apply to named rows; set federation.robust=multi-krum" in refusal(given)
+
+
+def test_auto_is_the_geometric_median_of_updates_that_come_alone() -> None:
+    noise: dict[str, Scalar] = {"privacy.unit": "client", "privacy.epsilon": 8.0, "privacy.accept-noise": True}
+    for method, given in (("fedavg", {}), ("fedrule", {}), ("ridge", {}), ("fedavg", noise)):
+        rule = parse({"task": "rules", "federation.robust": "auto", "method": method, **given}).robust
+        assert (rule == "geometric-median") == (method == "fedavg" and not given)
+
+
+@pytest.mark.parametrize(("clients", "like"), [(9, "none"), (10, "geometric-median")])
+def test_auto_is_the_mean_of_fewer_than_ten_replies(clients: int, like: str, tmp_path: Path) -> None:
+    bits = set[str]()
+    for rule in ("auto", like):
+        grid = InProcessGrid(toy_sessions([MemoryStore() for _ in range(clients)]), clients)
+        config = configured("fedavg", rounds=1, federation__robust=rule, federation__min_replies=5)
+        bits.add(run(grid, config, tmp_path / rule).model_sha256)
+    assert len(bits) == 1

@@ -131,15 +131,18 @@ def restarting(federation: SumFederation, kind: str, when: int, helper: int) -> 
 
 
 def test_a_closed_form_whose_helper_starts_again_has_the_bits_of_an_undisturbed_one(tmp_path: Path) -> None:
-    """The lost sum is asked again with fresh masks."""
-    config, whole = summed("ridge"), SumFederation(tmp_path / "whole")
-    through = whole.run(config)
-    for kind, when, helper in ((TRAIN, 1, 0), (PREPARE, 3, 1), (OPEN, 1, 0), (OPEN, 1, 1), (OPEN, 4, 0)):
-        federation = SumFederation(tmp_path / f"{kind}-{when}-{helper}")
-        federation.grid.before = restarting(federation, kind, when, helper)
-        result = federation.run(config)
-        assert (result.model_sha256, result.rounds_done) == (through.model_sha256, through.rounds_done)
-        assert result.privacy.sums == {"opened": through.privacy.sums["opened"], "lost": 1}
+    """The lost sum is asked again with fresh masks, and so are those of all groups."""
+    starts = ((TRAIN, 1, 0), (PREPARE, 3, 1), (OPEN, 1, 0), (OPEN, 1, 1), (OPEN, 4, 0))
+    for groups, clients, of_groups in ((1, 4, starts), (3, 6, starts[4:])):
+        config = summed("ridge", **{"secure-sums__groups": groups, "secure-sums__min-sum": 2})
+        through = SumFederation(tmp_path / str(groups), clients).run(config)
+        for kind, when, helper in of_groups:
+            federation = SumFederation(tmp_path / f"{groups}-{kind}-{when}-{helper}", clients)
+            federation.grid.before = restarting(federation, kind, when, helper)
+            result = federation.run(config)
+            assert (result.model_sha256, result.rounds_done) == (through.model_sha256, through.rounds_done)
+            again = result.privacy.sums["opened"] - through.privacy.sums["opened"]
+            assert (result.privacy.sums["lost"], again in range(groups)) == (1, True)
 
 
 def test_a_closed_form_whose_helpers_all_start_again_in_a_sum_ends(tmp_path: Path) -> None:

@@ -6,7 +6,8 @@ import pytest
 from common.arrays import Arrays, norm
 from common.contribution import MAGNITUDE, UPDATE, Contribution, Member
 from common.secure.layout import SumLayout, mark, to_clusters, update_clip
-from server.secure.sums import ClusterSums, Total, assign, median_of
+from server.aggregation.robust import median_of
+from server.secure.sums import ClusterSums, Total, assign
 
 NAMES = [f"c{k:02}" for k in range(11)]
 

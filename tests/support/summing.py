@@ -84,8 +84,8 @@ class Summing:
     def request(self, terms: SumTerms | str, number: int = 1, **changed: Any) -> TrainRequest:
         """Return a training request with these terms."""
         text, rho = (terms, 0.0) if isinstance(terms, str) else (terms.to_json(), terms.rho)
-        fields = {"cost": rho, "terms": text, **changed}
-        return TrainRequest(number, self.enrolled[0].enrolment, self.model, **fields)
+        fields = {"model": self.model, "cost": rho, "terms": text, **changed}
+        return TrainRequest(number, self.enrolled[0].enrolment, **fields)
 
     def train(self, request: TrainRequest) -> dict[str, TrainReply]:
         return {name: session.train(request) for name, session in self.sessions.items()}

@@ -42,6 +42,7 @@ def test_the_text_is_canonical() -> None:
         ("channel", "train/"),
         ("channel", "train/01"),
         ("channel", "repeat/0"),
+        ("channel", "repeat/1/"),
         ("size", 0),
         ("size", 4_000_001),
         ("bits", 64),

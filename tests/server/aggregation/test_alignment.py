@@ -117,6 +117,14 @@ def test_clients_that_send_one_vector_are_a_coalition_and_judged_by_the_others(l
     assert min(found[client] for client in CLIENTS[liars:]) > 0.3, "liars are not in the sum of the others"
 
 
+def test_clients_that_add_one_direction_are_a_coalition_though_all_agree() -> None:
+    sent, rng = updates(0, 0, agreement=2.0), np.random.default_rng(7)
+    extra = rng.standard_normal(400)
+    for client in CLIENTS[:4]:
+        sent[client] = {"w": sent[client]["w"] + extra}
+    assert coalition(sent) == {*CLIENTS[:4]}
+
+
 def test_honest_clients_are_no_coalition_also_where_many_agree() -> None:
     for seed in range(200):
         assert coalition(updates(seed, 0, agreement=(0.0, 0.5, 5.0)[seed % 3])) == set()
