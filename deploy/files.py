@@ -3,11 +3,11 @@
 from pathlib import Path
 
 from common.errors import ConfigError
-from common.files import write_atomically
+from common.files import be_patient, write_atomically
 
 
 def write_file(path: Path, content: bytes, *, mode: int = 0o644, overwrite: bool = False) -> None:
-    """Write `content` to `path` atomically, with permissions `mode` from its first byte.
+    """Write `content` to `path` atomically, with permissions `mode` from its first byte, as soon as the disk has room.
 
     Missing folders are created.
 
@@ -17,7 +17,7 @@ def write_file(path: Path, content: bytes, *, mode: int = 0o644, overwrite: bool
     if path.exists() and not overwrite:
         raise ConfigError(f"{path} exists; remove it or choose another path")
     path.parent.mkdir(parents=True, exist_ok=True)
-    write_atomically(path, content, mode=mode)
+    be_patient(lambda: write_atomically(path, content, mode=mode), path)
 
 
 def read_file(path: Path, what: str = "") -> bytes:

@@ -10,8 +10,11 @@ from client.device import choose_device, describe_device
 from common.errors import ConfigError
 from deploy.cli import options as o
 from deploy.cli.options import ClientRequest, PolicyRequest, ServerRequest
-from deploy.cli.output import note
+from deploy.cli.output import await_room_in, note
 from deploy.cli.signature import spread
+
+START_ROOM = 4 * 2**20
+"""Free bytes without which a client does not start; it then answers the server that its disk is full."""
 
 
 @spread
@@ -55,6 +58,7 @@ def join(
     With --adapt, no server is needed. The client trains its private layers of a finished model, stores the model in its state
     and sends nothing.
     """
+    await_room_in(client.state_dir.resolve(), needed=START_ROOM)
     client = replace(client, device=choose_device(client.device))
     if client.device != "cpu":
         note(f"training on {describe_device(client.device)}")

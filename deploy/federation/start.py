@@ -193,7 +193,7 @@ def train(
         run = replace(order, config=config, keys=[*order.keys, *clients()])
         try:
             return submit(processes, superlink.folder, control, run, console, (server, start_own_app), began)
-        except FedloomError:
+        except (FedloomError, OSError):
             processes.kill(*ours)
             raise
         finally:
@@ -202,7 +202,7 @@ def train(
     with locked_home(superlink.folder):
         record_process(superlink.folder / RECORDS, COMMAND, run=order.config.run_id)
         try:
-            return supervise(attempt, folder, console)
+            return supervise(attempt, folder, console, home=superlink.folder)
         finally:
             if superlink.database:
                 processes.kill(*started)  # it would make the file anew

@@ -20,7 +20,6 @@ from common.wire.messages import FAILED, TRAIN
 from deploy.cli.app import app as commands
 from deploy.federation.helper import with_room
 from deploy.simulation.grid import simulate
-from server.record import folder as run_folder
 from server.record.events import Finish, RoundEvent, Waiting
 from server.record.folder import RunDirectory, write_patiently
 from server.round.state import RunState
@@ -34,8 +33,7 @@ LOOK = 0.01  # seconds between two looks in these tests
 
 @pytest.fixture(autouse=True)
 def quick_looks(monkeypatch: pytest.MonkeyPatch) -> None:
-    for module in (files, run_folder):
-        monkeypatch.setattr(module, "LOOK_SECONDS", LOOK)
+    monkeypatch.setattr(files, "LOOK_SECONDS", LOOK)
 
 
 @contextmanager
