@@ -29,7 +29,7 @@ from common.metrics import MetricSpec
 from common.text import count, printable, size
 from deploy.cli.output import aligned, say
 from deploy.pages import view
-from deploy.pages.statement import cost, describe_parent, statement_of
+from deploy.pages.statement import describe_parent, statement_of
 from deploy.pages.view import (
     COMMAND_MARK,
     MAX_NAMES,
@@ -102,8 +102,8 @@ def round_line(event: RoundEvent, start: Start | None = None) -> Text:
     """Return a round's line, such as `round  12/100 · train loss 0.213  auc 0.984   0.42 s  4/4 clients`.
 
     Traffic follows, and lost clients stand in parentheses: `3/4 clients (client-3 gone since round 9)  ↓412 kB ↑410 kB`.
-    Without training, or with noise, clients report no loss: `round  12/100 · rmse 0.187  ρ 0.557, 65 % left  …`. If rounds are
-    evaluated on validation data and the last on test data: `round   2/3 · train loss 0.095  validation: mse 0.0400  …`.
+    Without training, or with noise, clients report no loss: `round  12/100 · rmse 0.187  privacy budget 65 % left  …`. If
+    rounds are evaluated on validation data and the last on test data: `round 2/3 · train loss 0.095  validation: mse 0.040  …`.
 
     Args:
         event: The round.
@@ -118,7 +118,7 @@ def round_line(event: RoundEvent, start: Start | None = None) -> Text:
     for m in headlines(event.metrics.keys() - {"loss"}, first=first)[:MAX_METRICS]:
         line.append(f" {m.short} ").append(f"{format_value(m, event.metrics[m.key])} ", "bold")
     if spent:
-        line.append(f" {cost(start.account if start else '', spent)}, {100 * event.server['left']:.0f} % left ", "cyan")
+        line.append(f" privacy budget {100 * event.server['left']:.0f} % left ", "cyan")
 
     line.append(f"  {duration(event.seconds)}  ")
     line.append(f"{event.answered}/{event.asked} clients", "" if event.answered == event.asked else "yellow")

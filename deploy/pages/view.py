@@ -173,15 +173,16 @@ def duration(seconds: float) -> str:
 
 
 def measured_by(result: Result) -> str:
-    """Return the number of clients behind the metrics; empty if all or none of them sent single replies."""
+    """Return what the metrics are means over, and of how many clients; empty without metrics of single clients."""
     if result.summed:
         noise = f", each ± {2 * result.summed.noise:.1%} of its range by noise" if result.summed.noise else ""
         return f"plain means over {count(result.summed.clients, 'client')}, from secure sums{noise}"
     shared = (client.metrics.values() for client in result.clients.values())
     measuring, clients = sum(not all(map(math.isnan, values)) for values in shared), len(result.clients)
-    if not 0 < measuring < clients:
+    if not (measuring and result.metrics):
         return ""
-    return f"by {measuring:,} of {clients:,} clients; the rest have no held-out data, share no metrics or are gone"
+    of_all = f"; the other {clients - measuring:,} have no held-out data, share no metrics or are gone"
+    return f"as means over the records of {count(measuring, 'client')}{of_all * (measuring < clients)}"
 
 
 def unmeasured(result: Result) -> str:

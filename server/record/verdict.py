@@ -150,7 +150,7 @@ _SAYS: dict[Outcome, str] = {
 def describe(verdict: Verdict, task: str, best: Best | None, note: str = "") -> str:
     """Return the verdict in a sentence, how many units use what, and the sentence on the best round.
 
-    The value after ± is two standard errors.
+    A difference is a mean over units, where a metric is one over records; the value after ± is two standard errors.
     """
     sentences = [_sentence(verdict, task, note)] if verdict.simple is not None or verdict.alone is not None else []
     if uses := describe_uses(verdict):
@@ -178,7 +178,9 @@ def _sentence(verdict: Verdict, task: str, note: str) -> str:
     )
     advice = " or ".join(remedy for _, each, remedy in compared if each == outcome)
     advice = "" if outcome == "better" else f"; let more {verdict.unit_name} take part, or {advice}"
-    return f"{_SAYS[outcome]}: {helped} better than {rivals} ({figures}; {versus}){advice}."
+    return (
+        f"{_SAYS[outcome]}: {helped} better than {rivals} ({figures}; mean over {verdict.unit_name} {versus}){advice}."
+    )
 
 
 def _comparisons(verdict: Verdict) -> list[tuple[str, Outcome, str]]:
