@@ -295,6 +295,12 @@ class RunConfig(Options):
         return self.phases[0].capabilities.closed_form
 
     @property
+    def clients_to_begin(self) -> int:
+        """Number of clients for which the run waits; where they find the vocabulary, at least as many as a name needs."""
+        finds_names = self.catalogue == FEDERATED
+        return max(self.federation.min_clients, self.federation.min_holders if finds_names else 0)
+
+    @property
     def planner(self) -> PlannerOptions:
         """Options of the planner; without a planner, those of the even split `uniform`."""
         return self.planner_options or Uniform()

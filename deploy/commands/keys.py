@@ -44,7 +44,7 @@ def server(
     if not renew and files.server.exists():
         raise ConfigError(f"{files.server} exists; set --renew for a new certificate under the same authority")
     files = make_server_certificate(home, names or [], overwrite=renew)
-    console.print(f"server certificate {files.server}; give {files.ca} to the owner of every client")
+    console.print(f"server certificate {files.server}; give {files.ca} to the owner of every client", soft_wrap=True)
     if json:
         print_object({"certificate": str(files.server), "ca": str(files.ca)})
 
@@ -64,7 +64,8 @@ def node(
         raise ConfigError(f"{path} exists and identifies its client; name another file for another client")
     public = make_node_key(path)
     console.print(
-        f"private key {path} stays here; send {public_path(path)} to the server's owner\n{fingerprint(public)}"
+        f"private key {path} stays here; send {public_path(path)} to the server's owner\n{fingerprint(public)}",
+        soft_wrap=True,
     )
     if json:
         print_object({"private": str(path), "public": str(public_path(path)), "fingerprint": fingerprint(public)})

@@ -177,12 +177,14 @@ def train(
     variables |= {"FEDLOOM_NODES": str(order.nodes)} if order.nodes else {}
     superlink = replace(superlink, authenticate=True, own_app=True, environment=variables)
     started, clients = list[Child](), cache(start_clients)
-    threading.Thread(target=import_apis, daemon=True).start()
+    imports = threading.Thread(target=import_apis, daemon=True)
+    imports.start()
 
     def attempt(again: bool) -> Result:
         has_begun = again and (folder.path / "config.toml").exists()  # it may have ended while it searched for helpers
         config = order.config.model_copy(update={"resume": True}) if has_begun else order.config
         server = start_superlink(processes, superlink, clients)
+        imports.join()  # two threads that import Flower find half of its modules
         ours = [server]
 
         def start_own_app() -> Child:

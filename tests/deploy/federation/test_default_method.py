@@ -114,3 +114,5 @@ def test_a_refusal_and_the_server_s_line_name_what_to_type(trust: str, allowed: 
     [line] = owners_must_allow(config)
     assert f'allow-counts = "{allowed}" in each policy; --method fedga' in line
     assert owners_must_allow(parse({"task": "sessions", "method": "fedga"})) == []
+    [line] = owners_must_allow(parse({"task": "sessions", "method": "fedga", "catalogue": "federated"}))
+    assert line.startswith("owners must allow names in their data: allow-names = ")
