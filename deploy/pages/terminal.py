@@ -2,7 +2,6 @@
 
 import json
 import math
-import re
 import time
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -26,17 +25,15 @@ from rich.text import Text
 
 from common.errors import DataError
 from common.metrics import MetricSpec
-from common.text import count, printable, size
+from common.text import MAX_NAMES, by_reason, count, few, printable, size
 from deploy.cli.output import aligned, say
 from deploy.pages import view
 from deploy.pages.statement import describe_parent, statement_of
 from deploy.pages.view import (
     COMMAND_MARK,
-    MAX_NAMES,
     RunRecord,
     brief,
     duration,
-    few,
     first_line,
     format_value,
     headlines,
@@ -152,13 +149,8 @@ def _absences(event: RoundEvent) -> str:
         printable(name, 80) + (f" gone since round {first}" if first < event.round else ": no answer")
         for name, first in since.items()
     ]
-    alike: dict[str, dict[str, str]] = {}  # by reasons but for their numbers
-    for name, reason in [*event.refused.items(), *event.shortened.items()]:
-        short = "revoked" if REVOKED in reason else first_line(reason)  # the line of its refusal has the rest
-        alike.setdefault(re.sub(r"\d[\d.,e+-]*", "", short), {})[printable(name, 80)] = short
-    for names in alike.values():
-        first, *others = names.values()
-        lost.append(f"{few([*names])}: {first}{', and the like' if {*others} - {first} else ''}")
+    reasons = [*event.refused.items(), *event.shortened.items()]
+    lost += by_reason((name, "revoked" if REVOKED in why else first_line(why)) for name, why in reasons)
     further = f"; and {len(lost) - MAX_NAMES} more" if len(lost) > MAX_NAMES else ""
     return f" ({'; '.join(lost[:MAX_NAMES])}{further})" if lost else ""
 

@@ -14,7 +14,7 @@ from common.errors import ConfigError
 from common.metrics import EXAMPLES, USED, MetricFamily, MetricSpec
 from common.options import leaves
 from common.tasks.registry import TASKS
-from common.text import count, printable, size
+from common.text import count, few, printable, size
 from deploy.federation.runs import Origin, origin_of
 from server.record.events import Finish, Metrics, RoundEvent, Start
 from server.record.folder import RunDirectory
@@ -198,15 +198,6 @@ def unmeasured(result: Result) -> str:
 def first_line(reason: str, longest: int = 160) -> str:
     """Return the first line of a reason, shortened to `longest` characters; stack traces stay in the log."""
     return printable(reason.strip().partition("\n")[0], longest)
-
-
-MAX_NAMES = 8
-"""Clients that are named in one line."""
-
-
-def few(names: Sequence[str]) -> str:
-    """Return names in one line, with the number of those beyond `MAX_NAMES`."""
-    return ", ".join(names[:MAX_NAMES]) + (f" and {len(names) - MAX_NAMES:,} more" if len(names) > MAX_NAMES else "")
 
 
 Status = Literal["completed", "failed", "unfinished"]
