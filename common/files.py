@@ -142,12 +142,12 @@ def await_room(
             sleep(LOOK_SECONDS)
 
 
-def be_patient(write: Callable[[], object], path: Path) -> None:
+def be_patient(write: Callable[[], object], path: Path) -> object:
     """Repeat a write to a file until the disk has room for it; nothing else goes on meanwhile."""
     is_waiting = False
     while True:
         try:
-            write()
+            return write()
         except OSError as error:
             if error.errno not in NO_ROOM:
                 raise
@@ -155,8 +155,6 @@ def be_patient(write: Callable[[], object], path: Path) -> None:
                 LOG.warning("%s: waiting for room to write %s", DISK_FULL, path)
             is_waiting = True
             time.sleep(LOOK_SECONDS)
-        else:
-            return
 
 
 def close_to_others() -> None:

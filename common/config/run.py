@@ -297,8 +297,7 @@ class RunConfig(Options):
     @property
     def clients_to_begin(self) -> int:
         """Number of clients for which the run waits; where they find the vocabulary, at least as many as a name needs."""
-        finds_names = self.catalogue == FEDERATED
-        return max(self.federation.min_clients, self.federation.min_holders if finds_names else 0)
+        return max(self.federation.min_clients, self.federation.min_holders * (self.catalogue == FEDERATED))
 
     @property
     def planner(self) -> PlannerOptions:

@@ -53,10 +53,7 @@ class LazyGroup(TyperGroup):
         }
 
     def resolve_command(self, ctx: Context, args: list[str]) -> tuple[str | None, Command | None, list[str]]:
-        """Return the command to run, imported; an unknown name is answered with the nearest ones.
-
-        A simulation with several seeds is a sweep.
-        """
+        """Return the command to run, imported; the nearest ones answer an unknown name. Several seeds make a sweep."""
         name, command, rest = super().resolve_command(ctx, args)
         if name == "simulate" and re.search(r"--seed[= ]\d+,", " ".join(rest)):
             name = "sweep"

@@ -385,11 +385,6 @@ class RunRequest:
     ] = False
     track: Track = None
 
-    def __post_init__(self) -> None:
-        """Check the seed, which Python may give as a list."""
-        if self.seed is not None:
-            read_seed(self.seed)
-
 
 @dataclass(frozen=True)
 class ClusterRequest:

@@ -101,8 +101,7 @@ def _limit_lines(one: "Statement", delta: str) -> Iterator[str]:
     claim = one.claim
     if claim.limited:
         yield f"  guarantee: ε = {claim.epsilon:g}{delta}, for all requests together"
-        share = f"{claim.spent / claim.total:.0%} of it: " if claim.total else ""
-        yield f"  spent {share}{claim.spent:.6g} of {claim.total:.6g} in {counted(claim.account)}, {claim.left:.6g} remaining"
+        yield f"  spent {claim.spent:.6g} of {claim.total:.6g} in {counted(claim.account)}, {claim.left:.6g} remaining"
         if claim.beside:
             yield f"  nothing more is released under unit {claim.unit}: a limit over all runs is of one unit"
         yield "  to lower it, set a smaller max-epsilon in the policy; to raise it, fedloom budget --data DATA --raise-to EPS"

@@ -13,9 +13,6 @@ from deploy.cli.options import ClientRequest, PolicyRequest, ServerRequest
 from deploy.cli.output import await_room_in, note
 from deploy.cli.signature import spread
 
-START_ROOM = 4 * 2**20
-"""Free bytes without which a client does not start; it then answers the server that its disk is full."""
-
 
 @spread
 def join(
@@ -58,7 +55,9 @@ def join(
     With --adapt, no server is needed. The client trains its private layers of a finished model, stores the model in its state
     and sends nothing.
     """
-    await_room_in(client.state_dir.resolve(), needed=START_ROOM)
+    await_room_in(
+        client.state_dir.resolve(), needed=2**22
+    )  # from there on, a client that runs answers that its disk is full
     client = replace(client, device=choose_device(client.device))
     if client.device != "cpu":
         note(f"training on {describe_device(client.device)}")

@@ -155,7 +155,7 @@ def check(
     task: Annotated[str, typer.Option(help="Read it as data of this task (see `fedloom tasks`).")],
     tables: o.TableRequest,
     file: Annotated[str, typer.Argument(metavar="DATA", help="Read this data file or folder of files.")] = "",
-    data: Annotated[str, typer.Option(hidden=True, help="The same, as other commands name it.")] = "",
+    data: Annotated[str, typer.Option(hidden=True, help="The same, as other commands name it.")] = "demo",
     partition: o.Partition = "",
     catalogue: Annotated[
         Path | None, typer.Option(metavar="FILE", help="Write the vocabulary of the data to this file (JSON).")
@@ -177,8 +177,7 @@ def check(
     from deploy.files import write_file
 
     TASKS[task]  # an unknown task is answered with the nearest names
-    if not (data := file or data):
-        raise ConfigError(f"no data are named; say fedloom check FILE --task {task}")
+    data = file or data
     source = o.TrainingData(data, partition, **vars(tables))
     report = check_data(task, data, clients, source.dialect)
     if json:

@@ -143,10 +143,9 @@ def _announce(config: "RunConfig", superlink: "SuperLinkSettings", home: Path) -
     from deploy.cli.output import console
 
     keys = count(len(list((home / "nodes").glob("*.pub"))), "registered key")
-    wanted = count(config.clients_to_begin, "client")
     console.print(
         f"run [bold]{config.run_id}[/]: serving on {superlink.host}:{superlink.port}, {keys}, CA {home / 'ca.pem'}; waits for"
-        f" {wanted}; admissions and refusals: {superlink.log}",
+        f" {count(config.clients_to_begin, 'client')}; admissions and refusals: {superlink.log}",
         soft_wrap=True,
     )
     if superlink.stock:

@@ -50,9 +50,9 @@ def adapt_to(run: str, settings: ClientSettings, *, json: bool = False) -> None:
     folder = find_run(run)
     config, model = _config(folder), load_checkpoint(folder).model
     vocabulary = read_vocabulary(config.task, folder.catalogue())
+    alone = f"fedloom simulate --task {config.task} --data {shlex.quote(settings.data)}"
     remedy = (
-        f"rename what is not named as in {folder.path / 'catalogue.json'}, or train on these data alone with"
-        f" fedloom simulate --task {config.task} --data {shlex.quote(settings.data)}"
+        f"rename what is not named as in {folder.path / 'catalogue.json'}, or train on these data alone with {alone}"
     )
     try:
         client = open_session(settings)
@@ -64,8 +64,7 @@ def adapt_to(run: str, settings: ClientSettings, *, json: bool = False) -> None:
             raise DataError(f"{str(error.__cause__).partition(';')[0]}; {remedy}") from None
         raise
     if not metrics:
-        problem = f"run '{folder.path.name}' is adapted, but these data hold no test records of its vocabulary"
-        raise ConfigError(f"{problem}; {remedy}")
+        raise ConfigError(f"run '{folder.path.name}' is adapted, but finds no test records in these data; {remedy}")
     _print(folder.path.name, settings.name, metrics, json=json)
     note(f"stored in {settings.state_dir}; nothing was sent")
 

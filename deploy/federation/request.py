@@ -491,9 +491,7 @@ def without_effect(request: RunRequest, config: RunConfig) -> list[str]:
 
 def owners_must_allow(config: RunConfig) -> list[str]:
     """Return lines on what the policies of clients elsewhere must allow for this run."""
-    need = {"helpers": '"summed"', "local": '"clear"'}.get(
-        config.privacy.trust, '"summed" with two helpers, else "clear"'
-    )
+    need = {"helpers": '"summed"', "local": '"clear"'}.get(config.privacy.trust, '"summed" with helpers, else "clear"')
     lines = []
     if config.catalogue == FEDERATED:
         lines.append(f"owners must allow names in their data: allow-names = {need} in each policy")

@@ -149,8 +149,8 @@ class Pulse:
                 raise LostRunError(str(error)) from None
         for child in self.processes.take_ended():
             line = f"{child.name} ended with exit code {child.process.returncode}"
-            has_cause = (child.process.returncode or 0) < 0 or find_shortage(self.metrics)
-            if has_cause and self.restarts[child.name] < MAX_RESTARTS:
+            was_killed = (child.process.returncode or 0) < 0
+            if (was_killed or find_shortage(self.metrics)) and self.restarts[child.name] < MAX_RESTARTS:
                 self.restarts[child.name] += 1
                 child.again()
                 self._report(f"{line}; started again")

@@ -172,15 +172,15 @@ def _sentence(verdict: Verdict, task: str, note: str) -> str:
     if outcome == "few":
         few = f"Too few {verdict.unit_name} ({min(verdict.units, verdict.helped_of)})"
         return f"{few} to say if they do better than {rivals} ({figures})."
-    versus = ", ".join(f"{_range(verdict, name, digits)} against {name}" for name, _, _ in compared)
+    versus = f"mean over {verdict.unit_name} " + ", ".join(
+        f"{_range(verdict, name, digits)} against {name}" for name, _, _ in compared
+    )
     helped = (
         f"{verdict.helped:,} of {verdict.helped_of:,} {verdict.unit_name} {'does' if verdict.helped == 1 else 'do'}"
     )
     advice = " or ".join(remedy for _, each, remedy in compared if each == outcome)
     advice = "" if outcome == "better" else f"; let more {verdict.unit_name} take part, or {advice}"
-    return (
-        f"{_SAYS[outcome]}: {helped} better than {rivals} ({figures}; mean over {verdict.unit_name} {versus}){advice}."
-    )
+    return f"{_SAYS[outcome]}: {helped} better than {rivals} ({figures}; {versus}){advice}."
 
 
 def _comparisons(verdict: Verdict) -> list[tuple[str, Outcome, str]]:
