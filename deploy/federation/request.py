@@ -492,9 +492,8 @@ def without_effect(request: RunRequest, config: RunConfig) -> list[str]:
 def owners_must_allow(config: RunConfig) -> list[str]:
     """Return lines on what the policies of clients elsewhere must allow for this run."""
     need = {"helpers": '"summed"', "local": '"clear"'}.get(config.privacy.trust, '"summed" with helpers, else "clear"')
-    lines = []
-    if config.catalogue == FEDERATED:
-        lines.append(f"owners must allow names in their data: allow-names = {need} in each policy")
+    names = f"owners must allow names in their data: allow-names = {need} in each policy"
+    lines = [names] * (config.catalogue == FEDERATED)
     if config.has_closed_form and config.privacy.unit == "none":
         network = TASKS[config.task].network.get("method")
         instead = f"; --method {network} trains without them" if network else ""

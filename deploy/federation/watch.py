@@ -44,8 +44,7 @@ def supervise(
     `home`, does not count: the next attempt begins when there is room.
 
     Raises:
-        OSError: An attempt failed, for another reason than a full disk.
-        RunError: Too many attempts in a row were lost, or the first could not start.
+        RunError: Too many attempts in a row were lost, or the first could not start; OSError from a file.
     """
     began, faults, newest = False, 0, _newest_checkpoint(folder)
     while True:

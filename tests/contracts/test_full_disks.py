@@ -17,6 +17,7 @@ from common.errors import FullDiskError
 from common.files import LEAST_ROOM, find_shortage, require_room
 from common.options import Scalar
 from common.wire.messages import FAILED, TRAIN
+from deploy.cli import output
 from deploy.cli.app import app as commands
 from deploy.federation.helper import with_room
 from deploy.simulation.grid import simulate
@@ -159,6 +160,22 @@ def test_a_full_disk_is_answered_before_anything_is_done(tmp_path: Path, monkeyp
     assert reply.error.reason == "disk full: 3.0 MB are free, 67.1 MB needed for a round; waiting for room"
     with pytest.raises(FullDiskError, match="disk full"):
         require_room(tmp_path)
+
+
+@pytest.mark.parametrize(
+    "words",
+    ["up", "simulate", "serve --task rules --catalogue federated", "join --state-dir s --server a:1 --insecure"],
+)
+def test_commands_wait_for_room_before_they_write(words: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def full(*folders: Path, **options: object) -> None:
+        raise FullDiskError(" ".join(map(str, folders)))
+
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(output, "await_room", full)
+    waiting = CliRunner().invoke(commands, words.split()).exception
+    assert isinstance(waiting, FullDiskError)
+    assert str(tmp_path) in str(waiting)
+    assert not [*tmp_path.iterdir()]
 
 
 def test_the_status_of_clients_and_servers_says_so(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
