@@ -152,7 +152,7 @@ def be_patient(write: Callable[[], object], path: Path) -> object:
             if error.errno not in NO_ROOM:
                 raise
             if not is_waiting:
-                LOG.warning("%s: waiting for room to write %s", DISK_FULL, path)
+                LOG.warning("disk full: waiting for room to write %s", path)
             is_waiting = True
             time.sleep(LOOK_SECONDS)
 

@@ -47,7 +47,7 @@ def few(names: Sequence[str]) -> str:
 
 
 def by_reason(reasons: Iterable[tuple[str, str]]) -> list[str]:
-    """Return each reason once, behind the clients that have it; those that differ in numbers alone are one."""
+    """Return each reason once, behind its clients; those that differ in numbers alone are one."""
     alike: dict[str, dict[str, str]] = {}
     for name, reason in reasons:
         alike.setdefault(re.sub(r"\d[\d.,e+-]*", "", reason), {})[printable(name, 80)] = reason

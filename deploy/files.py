@@ -7,7 +7,7 @@ from common.files import be_patient, write_atomically
 
 
 def write_file(path: Path, content: bytes, *, mode: int = 0o644, overwrite: bool = False) -> None:
-    """Write `content` to `path` atomically, with permissions `mode` from its first byte, as soon as the disk has room.
+    """Write a file atomically when the disk has room, with permissions `mode` from its first byte.
 
     Missing folders are created.
 

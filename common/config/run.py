@@ -296,7 +296,7 @@ class RunConfig(Options):
 
     @property
     def clients_to_begin(self) -> int:
-        """Number of clients for which the run waits; where they find the vocabulary, at least as many as a name needs."""
+        """Number of clients for which the run waits; to find a vocabulary, as many as a name needs."""
         return max(self.federation.min_clients, self.federation.min_holders * (self.catalogue == FEDERATED))
 
     @property

@@ -53,7 +53,7 @@ class LazyGroup(TyperGroup):
         }
 
     def resolve_command(self, ctx: Context, args: list[str]) -> tuple[str | None, Command | None, list[str]]:
-        """Return the command to run, imported; the nearest ones answer an unknown name. Several seeds make a sweep."""
+        """Return the imported command, a sweep for several seeds; an unknown name is answered."""
         name, command, rest = super().resolve_command(ctx, args)
         if name == "simulate" and re.search(r"--seed[= ]\d+,", " ".join(rest)):
             name = "sweep"

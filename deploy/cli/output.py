@@ -31,7 +31,7 @@ def say(line: str) -> None:
 
 
 def await_room_in(*folders: Path, needed: int = LEAST_ROOM) -> None:
-    """Wait until the disks of these folders have the bytes needed; print a line of text once that the wait begins."""
+    """Wait until the disks of these folders have the bytes needed, and print a line on the wait."""
     where = " and ".join(map(str, folders))
     await_room(*folders, report=lambda shortage: note(f"{shortage}; waiting for room in {where}"), needed=needed)
 

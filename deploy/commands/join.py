@@ -10,7 +10,7 @@ from client.device import choose_device, describe_device
 from common.errors import ConfigError
 from deploy.cli import options as o
 from deploy.cli.options import ClientRequest, PolicyRequest, ServerRequest
-from deploy.cli.output import await_room_in, note
+from deploy.cli.output import note
 from deploy.cli.signature import spread
 
 
@@ -55,9 +55,6 @@ def join(
     With --adapt, no server is needed. The client trains its private layers of a finished model, stores the model in its state
     and sends nothing.
     """
-    await_room_in(
-        client.state_dir.resolve(), needed=2**22
-    )  # from there on, a client that runs answers that its disk is full
     client = replace(client, device=choose_device(client.device))
     if client.device != "cpu":
         note(f"training on {describe_device(client.device)}")

@@ -71,7 +71,7 @@ def serve(
     from deploy.federation.fork_server import ForkServer
 
     with closing(ForkServer()) as fork_server:  # it imports while this process reads the run
-        from deploy.cli.output import await_room_in, console, note
+        from deploy.cli.output import console, note
         from deploy.commands.ui import page_of
         from deploy.federation import start as federation
         from deploy.federation.processes import Processes
@@ -91,7 +91,6 @@ def serve(
         fallback = {"federation.min-clients": 2, "federation.wait": WAIT_SECONDS}
         resolved = resolve(request, {"federation.min-clients": clients}, fallback)
         config, home = with_catalogue(resolved, catalogue), home.resolve()
-        await_room_in(home, runs_folder())
         order = federation.Order(config, runs_folder(), nodes=home / "nodes")
         keys, stored = ensure_certificates(home, names or []), superlink_state == "sqlite"
         superlink = SuperLinkSettings(home, keys, database=stored, host=host, port=port, control_port=control_port)

@@ -14,6 +14,7 @@ from rich.console import Console
 from common.config.run import RunConfig
 from common.errors import ConfigError, FedloomError
 from common.files import HeldError, exclusive
+from deploy.cli.output import await_room_in
 from deploy.federation.fork_server import flower_environment
 from deploy.federation.processes import Child, Processes
 from deploy.federation.watch import Pulse, how_to_continue, supervise, watch
@@ -173,6 +174,7 @@ def train(
     `start_clients` starts clients of this command once, and returns their public keys. It is called while the SuperLink starts.
     """
     folder = RunDirectory(order.runs, order.config.run_id)
+    await_room_in(superlink.folder, folder.path)
     began, variables = _size(folder), {"FEDLOOM_RUNS": str(order.runs), "OMP_NUM_THREADS": "1"}
     variables |= {"FEDLOOM_NODES": str(order.nodes)} if order.nodes else {}
     superlink = replace(superlink, authenticate=True, own_app=True, environment=variables)

@@ -173,7 +173,7 @@ def duration(seconds: float) -> str:
 
 
 def measured_by(result: Result) -> str:
-    """Return what the metrics are means over, and of how many clients; empty without metrics of single clients."""
+    """Return what the metrics are means over; empty without metrics of single clients."""
     if result.summed:
         noise = f", each ± {2 * result.summed.noise:.1%} of its range by noise" if result.summed.noise else ""
         return f"plain means over {count(result.summed.clients, 'client')}, from secure sums{noise}"

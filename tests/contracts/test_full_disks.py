@@ -175,7 +175,7 @@ def test_commands_wait_for_room_before_they_write(words: str, tmp_path: Path, mo
     waiting = CliRunner().invoke(commands, words.split()).exception
     assert isinstance(waiting, FullDiskError)
     assert str(tmp_path) in str(waiting)
-    assert not [*tmp_path.iterdir()]
+    assert not [*tmp_path.glob("runs/*")]
 
 
 def test_the_status_of_clients_and_servers_says_so(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -91,7 +91,7 @@ class WeatherLearner:
 
 
 def _scaled(values: NDArray[np.float32], share: float) -> NDArray[np.float32]:
-    """Return the readings, T × F, by mean and standard deviation of the first ones, which are for training."""
+    """Return the readings, T × F, by mean and deviation of the first ones, which are for training."""
     first = values[: max(1, round(share * len(values)))]
     return (values - first.mean(0)) / np.maximum(first.std(0), np.float32(1e-6))
 
