@@ -51,8 +51,8 @@ def by_reason(reasons: Iterable[tuple[str, str]]) -> list[str]:
     alike: dict[str, dict[str, str]] = {}
     for name, reason in reasons:
         alike.setdefault(re.sub(r"\d[\d.,e+-]*", "", reason), {})[printable(name, 80)] = reason
-    shared = {few([*names]): [*dict.fromkeys(names.values())] for names in alike.values()}
-    return [f"{names}: {first}{', and the like' * bool(others)}" for names, (first, *others) in shared.items()]
+    shared = [(few([*names]), [*dict.fromkeys(names.values())]) for names in alike.values()]
+    return [f"{names}: {first}{', and the like' * bool(others)}" for names, (first, *others) in shared]
 
 
 def meant(value: str, choices: Iterable[str]) -> str:
