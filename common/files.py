@@ -142,14 +142,14 @@ def await_room(
             sleep(LOOK_SECONDS)
 
 
-def be_patient(write: Callable[[], object], path: Path) -> object:
-    """Repeat a write to a file until the disk has room for it; nothing else goes on meanwhile."""
+def be_patient(write: Callable[[], object], path: Path, *, waits: bool = True) -> object:
+    """Repeat a write to a file until the disk has room, if it `waits`; nothing else goes on meanwhile."""
     is_waiting = False
     while True:
         try:
             return write()
         except OSError as error:
-            if error.errno not in NO_ROOM:
+            if error.errno not in NO_ROOM or not waits:
                 raise
             if not is_waiting:
                 LOG.warning("disk full: waiting for room to write %s", path)

@@ -4,7 +4,7 @@ import subprocess
 import threading
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 import pytest
@@ -20,6 +20,7 @@ from common.wire.messages import FAILED, TRAIN
 from deploy.cli import output
 from deploy.cli.app import app as commands
 from deploy.federation.helper import with_room
+from deploy.keys.nodes import add_key, load_public_key, make_node_key, public_path
 from deploy.simulation.grid import simulate
 from server.record.events import Finish, RoundEvent, Waiting
 from server.record.folder import RunDirectory, write_patiently
@@ -78,6 +79,17 @@ def test_a_write_ends_when_the_disk_has_room(tmp_path: Path, caplog: pytest.LogC
         assert (folder / "model").read_bytes() == b"new" * 100_000
         assert [path.name for path in folder.iterdir()] == ["model"]
     assert len(caplog.messages) == 1
+
+
+def test_a_file_of_keys_is_refused_while_the_disk_is_full(tmp_path: Path) -> None:
+    """The server reads it under the same lock, at its door."""
+    public = public_path(tmp_path / "node.key")
+    make_node_key(tmp_path / "node.key")
+    with disk(tmp_path / "disk", 2**16) as nodes:
+        with suppress(OSError):
+            (nodes / "other").write_bytes(bytes(2**17))
+        with pytest.raises(OSError, match="No space left"):
+            add_key(nodes, load_public_key(public))
 
 
 def test_a_line_that_a_full_disk_tore_is_written_again(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
