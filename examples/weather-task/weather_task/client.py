@@ -93,7 +93,8 @@ class WeatherLearner:
 def _scaled(values: NDArray[np.float32], share: float) -> NDArray[np.float32]:
     """Return the readings, T × F, by mean and deviation of the first ones, which are for training."""
     first = values[: max(1, round(share * len(values)))]
-    return (values - first.mean(0)) / np.maximum(first.std(0), np.float32(1e-6))
+    scaled: NDArray[np.float32] = (values - first.mean(0)) / np.maximum(first.std(0), np.float32(1e-6))
+    return scaled
 
 
 def _generated(k: int, seed: int) -> Station:
