@@ -140,8 +140,7 @@ def pick(kind: Callable[..., RequestT], options: Words) -> tuple[RequestT, dict[
 
 REPEATED = {"track", "columns", "sets", "ignore", "drop_empty", "where", "missing"}
 """Options that the command line repeats."""
-SINGLE = {field.name for field in fields(RunRequest)} - REPEATED - {"method"}
-"""Options of one value; a policy of `join` has several methods."""
+SINGLE = {field.name for field in fields(RunRequest)} - REPEATED - {"method"}  # a policy of join has several
 
 
 def as_option(name: str, value: Any) -> Any:

@@ -179,8 +179,7 @@ def train(
     variables |= {"FEDLOOM_NODES": str(order.nodes)} if order.nodes else {}
     superlink = replace(superlink, authenticate=True, own_app=True, environment=variables)
     started, clients = list[Child](), cache(start_clients)
-    imports = threading.Thread(target=import_apis, daemon=True)
-    imports.start()
+    (imports := threading.Thread(target=import_apis, daemon=True)).start()
 
     def attempt(again: bool) -> Result:
         has_begun = again and (folder.path / "config.toml").exists()  # it may have ended while it searched for helpers

@@ -40,8 +40,7 @@ def supervise(
 ) -> Result:
     """Repeat attempts to train, with longer pauses after each fault in a row, until one has a result.
 
-    The argument of an attempt is True if the run is to go on from its checkpoint. A fault on a full disk, of the run or of
-    `home`, does not count: the next attempt begins when there is room.
+    The argument of an attempt is True if the run is to go on from its checkpoint. Faults on a full disk do not count.
 
     Raises:
         RunError: Too many attempts in a row were lost, or the first could not start; OSError from a file.

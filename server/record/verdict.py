@@ -172,9 +172,8 @@ def _sentence(verdict: Verdict, task: str, note: str) -> str:
     if outcome == "few":
         few = f"Too few {verdict.unit_name} ({min(verdict.units, verdict.helped_of)})"
         return f"{few} to say if they do better than {rivals} ({figures})."
-    versus = f"mean over {verdict.unit_name} " + ", ".join(
-        f"{_range(verdict, name, digits)} against {name}" for name, _, _ in compared
-    )
+    versus = ", ".join(f"{_range(verdict, name, digits)} against {name}" for name, _, _ in compared)
+    versus = f"mean over {verdict.unit_name} {versus}"
     helped = (
         f"{verdict.helped:,} of {verdict.helped_of:,} {verdict.unit_name} {'does' if verdict.helped == 1 else 'do'}"
     )
