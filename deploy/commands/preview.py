@@ -177,9 +177,8 @@ def check(
     from deploy.files import write_file
 
     TASKS[task]  # an unknown task is answered with the nearest names
-    data = file or data
-    source = o.TrainingData(data, partition, **vars(tables))
-    report = check_data(task, data, clients, source.dialect)
+    source = o.TrainingData(file or data, partition, **vars(tables))
+    report = check_data(task, source.data, clients, source.dialect)
     if json:
         print_object(report.to_json())
     else:
