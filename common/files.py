@@ -12,6 +12,8 @@ from pathlib import Path
 from common.errors import ConfigError, FullDiskError, NewerFormatError, StateError
 from common.text import size
 
+LOG = logging.getLogger(__name__)
+
 
 def expand_home(path: Path) -> Path:
     """Return a path with the home folder of this user in place of a leading `~`.
@@ -140,6 +142,21 @@ def await_room(
             sleep(LOOK_SECONDS)
 
 
+def be_patient(write: Callable[[], object], path: Path, *, waits: bool = True) -> object:
+    """Repeat a write to a file until the disk has room, if it `waits`; nothing else goes on meanwhile."""
+    is_waiting = False
+    while True:
+        try:
+            return write()
+        except OSError as error:
+            if error.errno not in NO_ROOM or not waits:
+                raise
+            if not is_waiting:
+                LOG.warning("disk full: waiting for room to write %s", path)
+            is_waiting = True
+            time.sleep(LOOK_SECONDS)
+
+
 def close_to_others() -> None:
     """Close new files of this process and its children to other users; FEDLOOM_UMASK opens them."""
     try:
@@ -157,8 +174,6 @@ def sync_folder(folder: Path) -> None:
     finally:
         os.close(handle)
 
-
-LOG = logging.getLogger(__name__)
 
 NO_LOCKS = (errno.ENOLCK, errno.EOPNOTSUPP, errno.ENOTSUP, errno.ENOSYS)
 """Errors of file systems without locks."""
@@ -198,7 +213,7 @@ def exclusive(path: Path, wait: float = 0.0) -> Iterator[None]:
             raise
         LOG.warning("%s cannot be locked: %s", path.parent, getattr(error, "strerror", None) or error)
     try:
-        path.write_text(str(os.getpid()), "ascii")
+        be_patient(lambda: path.write_text(str(os.getpid()), "ascii"), path)
         yield
     finally:
         with suppress(OSError):  # the folder was removed

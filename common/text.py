@@ -3,7 +3,7 @@
 import difflib
 import re
 import unicodedata
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 
 ESCAPE_SEQUENCE = re.compile(r"\x1b(\[[0-?]*[ -/]*[@-~]|[\]PX^_][^\x07\x1b]*(\x07|\x1b\\)?|.)?", re.DOTALL)
 """Terminal escape sequence: CSI, a string such as OSC up to its end, or two characters."""
@@ -35,6 +35,24 @@ def printable(text: str, longest: int = 300) -> str:
     shown = ESCAPE_SEQUENCE.sub("�", text[: 4 * longest])
     shown = "".join(c if c.isprintable() else " " if c.isspace() else "�" for c in shown)
     return shown if len(shown) <= longest and len(text) <= 4 * longest else f"{shown[: longest - 1]}…"
+
+
+MAX_NAMES = 8
+"""Clients that are named in one line."""
+
+
+def few(names: Sequence[str]) -> str:
+    """Return names in one line, with the number of those beyond `MAX_NAMES`."""
+    return ", ".join(names[:MAX_NAMES]) + (f" and {len(names) - MAX_NAMES:,} more" if len(names) > MAX_NAMES else "")
+
+
+def by_reason(reasons: Iterable[tuple[str, str]]) -> list[str]:
+    """Return each reason once, behind its clients; those that differ in numbers alone are one."""
+    alike: dict[str, dict[str, str]] = {}
+    for name, reason in reasons:
+        alike.setdefault(re.sub(r"\d[\d.,e+-]*", "", reason), {})[printable(name, 80)] = reason
+    shared = [(few([*names]), [*dict.fromkeys(names.values())]) for names in alike.values()]
+    return [f"{names}: {first}{', and the like' * bool(others)}" for names, (first, *others) in shared]
 
 
 def meant(value: str, choices: Iterable[str]) -> str:

@@ -140,6 +140,7 @@ def pick(kind: Callable[..., RequestT], options: Words) -> tuple[RequestT, dict[
 
 REPEATED = {"track", "columns", "sets", "ignore", "drop_empty", "where", "missing"}
 """Options that the command line repeats."""
+SINGLE = {field.name for field in fields(RunRequest)} - REPEATED - {"method"}  # a policy of join has several
 
 
 def as_option(name: str, value: Any) -> Any:
@@ -169,7 +170,8 @@ def as_words(options: Words) -> list[str]:
             words += [flag if value else f"--no-{flag[2:]}"]
         elif value is not None and value != "":
             found = as_option(COMMAND_WORDS.get(name, name), value)
-            words += [f"{flag}={as_word(one)}" for one in (found if isinstance(found, list | tuple) else [found])]
+            is_list = isinstance(found, list | tuple) and name not in SINGLE
+            words += [f"{flag}={as_word(one)}" for one in (found if is_list else [found])]
     return words
 
 

@@ -238,7 +238,7 @@ def _find_catalogue(at: Connection, parties: Parties) -> tuple[Parties, Vocabula
     roster = enrolment.roster
     sums = parties.sums(folder.append, roster)
     try:
-        enrolment.assemble(quiet, max(config.federation.min_clients, config.federation.min_holders))
+        enrolment.assemble(quiet, config.clients_to_begin)
         check_noise(config, len(roster.select_trainable(quiet.get_node_ids())))
         add_up = partial(sum_masked_names, quiet, roster, sums) if sums else partial(sum_names, quiet, roster)
         catalogue = extend_vocabulary(config, folder, partial(find_vocabulary, config, add_up))

@@ -93,7 +93,8 @@ class SharingPolicy(Options):
         Raises:
             RefusedError: The policy does not allow it.
         """
-        _check_sent("names in the data", "allow-names", self.allow_names, summed)
+        remedy = f'; allow-names = "{"summed" if summed else "clear"}" does'
+        _check_sent("names in the data", "allow-names", self.allow_names, summed, remedy)
 
     def shares_metrics(self, options: PrivacyOptions) -> bool:
         """Return True if metrics are sent to the server in plaintext in a run with these options."""

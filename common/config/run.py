@@ -305,6 +305,11 @@ class RunConfig(Options):
         return self.phases[0].capabilities.closed_form
 
     @property
+    def clients_to_begin(self) -> int:
+        """Number of clients for which the run waits; to find a vocabulary, as many as a name needs."""
+        return max(self.federation.min_clients, self.federation.min_holders * (self.catalogue == FEDERATED))
+
+    @property
     def planner(self) -> PlannerOptions:
         """Options of the planner; without a planner, those of the even split `uniform`."""
         return self.planner_options or Uniform()

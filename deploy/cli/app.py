@@ -53,8 +53,10 @@ class LazyGroup(TyperGroup):
         }
 
     def resolve_command(self, ctx: Context, args: list[str]) -> tuple[str | None, Command | None, list[str]]:
-        """Return the command to run, imported; an unknown name is answered with the nearest ones."""
+        """Return the imported command, a sweep for several seeds; an unknown name is answered."""
         name, command, rest = super().resolve_command(ctx, args)
+        if name == "simulate" and re.search(r"--seed[= ]\d+,", " ".join(rest)):
+            name = "sweep"
         return name, load(self.refs[name]) if name in self.refs else command, rest
 
 

@@ -6,6 +6,8 @@ from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
+from common.errors import ConfigError
+
 if TYPE_CHECKING:
     from client.data.schemes import Scheme
     from client.data.tables.schema import Dialect
@@ -45,6 +47,18 @@ def list_keys() -> list[str]:
     from common.config.parse import option_keys
 
     return list(option_keys())
+
+
+def read_seed(seed: object) -> int:
+    """Return a seed.
+
+    Raises:
+        ConfigError: It is no whole number, or several.
+    """
+    try:
+        return int(str(seed))
+    except ValueError:
+        raise ConfigError(f"--seed: '{seed}' is not a whole number; fedloom sweep --seed 1,2,3 takes several") from None
 
 
 Runs = Annotated[
@@ -306,7 +320,11 @@ class RunRequest:
     rounds: Rounds = None
     seed: Annotated[
         int | None,
-        typer.Option(help="Seed every random choice but privacy noise; one seed gives one result. Default: 0."),
+        typer.Option(
+            parser=read_seed,
+            metavar="INTEGER",
+            help="Seed every random choice but privacy noise; one seed gives one result. Default: 0.",
+        ),
     ] = None
     epsilon: Epsilon = None
     delta: Delta = None

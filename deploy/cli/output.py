@@ -4,6 +4,7 @@ import errno
 import json
 import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from pathlib import Path
 from typing import Any
 
 from rich.console import Console
@@ -13,6 +14,7 @@ from rich.text import Text
 
 from common import errors
 from common.errors import ConfigError, FedloomError, RunError
+from common.files import LEAST_ROOM, await_room
 
 console, out = Console(stderr=True), Console()
 """stderr for progress and notes, stdout for results."""
@@ -26,6 +28,12 @@ def note(line: str) -> None:
 def say(line: str) -> None:
     """Print a line of text on stdout without markup."""
     out.print(line, soft_wrap=True, markup=False, highlight=False)
+
+
+def await_room_in(*folders: Path, needed: int = LEAST_ROOM) -> None:
+    """Wait until the disks of these folders have the bytes needed, and print a line on the wait."""
+    where = " and ".join(map(str, folders))
+    await_room(*folders, report=lambda shortage: note(f"{shortage}; waiting for room in {where}"), needed=needed)
 
 
 def is_confirmed(what: str, lines: Iterable[str], question: str) -> bool:

@@ -96,15 +96,17 @@ def as_lines(one: "Statement") -> Iterator[str]:
 
 
 def _limit_lines(one: "Statement", delta: str) -> Iterator[str]:
+    from deploy.pages.statement import counted
+
     claim = one.claim
     if claim.limited:
         yield f"  guarantee: ε = {claim.epsilon:g}{delta}, for all requests together"
-        yield f"  spent {claim.spent:.6g} of {claim.total:.6g} ({claim.account}), {claim.left:.6g} remaining"
+        yield f"  spent {claim.spent:.6g} of {claim.total:.6g} in {counted(claim.account)}, {claim.left:.6g} remaining"
         if claim.beside:
             yield f"  nothing more is released under unit {claim.unit}: a limit over all runs is of one unit"
         yield "  to lower it, set a smaller max-epsilon in the policy; to raise it, fedloom budget --data DATA --raise-to EPS"
     else:
-        yield f"  spent {claim.spent:.6g} ({claim.account}); no limit over all runs is set (max-epsilon in the policy)"
+        yield f"  spent {claim.spent:.6g} in {counted(claim.account)}; no limit over all runs is set (policy: max-epsilon)"
     if claim.spent > claim.total:
         yield "  spent more than the limit set since: nothing more is released, and the earlier guarantee holds"
 

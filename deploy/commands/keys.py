@@ -7,7 +7,7 @@ import typer
 
 from common.errors import ConfigError
 from deploy.cli import options as o
-from deploy.cli.output import console, print_object
+from deploy.cli.output import note, print_object
 
 REMOVED = {"register": "add", "list": "list", "rotate": "rotate", "revoke": "revoke"}
 """Removed command -> its successor in `fedloom nodes`."""
@@ -44,7 +44,7 @@ def server(
     if not renew and files.server.exists():
         raise ConfigError(f"{files.server} exists; set --renew for a new certificate under the same authority")
     files = make_server_certificate(home, names or [], overwrite=renew)
-    console.print(f"server certificate {files.server}; give {files.ca} to the owner of every client")
+    note(f"server certificate {files.server}; give {files.ca} to the owner of every client")
     if json:
         print_object({"certificate": str(files.server), "ca": str(files.ca)})
 
@@ -63,9 +63,7 @@ def node(
     if path.exists():
         raise ConfigError(f"{path} exists and identifies its client; name another file for another client")
     public = make_node_key(path)
-    console.print(
-        f"private key {path} stays here; send {public_path(path)} to the server's owner\n{fingerprint(public)}"
-    )
+    note(f"private key {path} stays here; send {public_path(path)} to the server's owner\n{fingerprint(public)}")
     if json:
         print_object({"private": str(path), "public": str(public_path(path)), "fingerprint": fingerprint(public)})
 

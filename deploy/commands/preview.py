@@ -152,9 +152,10 @@ def _save(found: "Preview", path: Path) -> None:
 
 @spread
 def check(
-    data: Annotated[str, typer.Argument(help="Read this data file or folder of files.")],
     task: Annotated[str, typer.Option(help="Read it as data of this task (see `fedloom tasks`).")],
     tables: o.TableRequest,
+    file: Annotated[str, typer.Argument(metavar="DATA", help="Read this data file or folder of files.")] = "",
+    data: Annotated[str, typer.Option(hidden=True, help="The same, as other commands name it.")] = "demo",
     partition: o.Partition = "",
     catalogue: Annotated[
         Path | None, typer.Option(metavar="FILE", help="Write the vocabulary of the data to this file (JSON).")
@@ -176,8 +177,8 @@ def check(
     from deploy.files import write_file
 
     TASKS[task]  # an unknown task is answered with the nearest names
-    source = o.TrainingData(data, partition, **vars(tables))
-    report = check_data(task, data, clients, source.dialect)
+    source = o.TrainingData(file or data, partition, **vars(tables))
+    report = check_data(task, source.data, clients, source.dialect)
     if json:
         print_object(report.to_json())
     else:

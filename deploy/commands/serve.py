@@ -144,7 +144,7 @@ def _announce(config: "RunConfig", superlink: "SuperLinkSettings", home: Path) -
     keys = count(len(list((home / "nodes").glob("*.pub"))), "registered key")
     console.print(
         f"run [bold]{config.run_id}[/]: serving on {superlink.host}:{superlink.port}, {keys}, CA {home / 'ca.pem'}; waits for"
-        f" {count(config.federation.min_clients, 'client')}; admissions and refusals: {superlink.log}",
+        f" {count(config.clients_to_begin, 'client')}; admissions and refusals: {superlink.log}",
         soft_wrap=True,
     )
     if superlink.stock:

@@ -10,6 +10,7 @@ import os
 import shlex
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 from typing import cast
 
@@ -20,6 +21,7 @@ from client.data.tables.schema import DEFAULT_DIALECT, Dialect, normalize_title
 from client.privacy.ledger.locate import data_path, find_ledger, ledger_path
 from client.tasks.registry import CLIENT_TASKS
 from common.errors import DataError, LedgerError
+from common.files import be_patient
 from deploy.cli.options import LOCAL, DataRequest
 from deploy.cli.output import note
 from deploy.federation.runs import origin_of
@@ -85,7 +87,7 @@ class Partitioning:
             for table, part in zip(self.tables(), self._with_earlier_clients(partitions), strict=True):
                 draft = table.with_name(f"{os.getpid()}-{table.name}")
                 draft.parent.mkdir(parents=True, exist_ok=True)
-                CLIENT_TASKS[self.task].write(draft, part)
+                be_patient(partial(CLIENT_TASKS[self.task].write, draft, part), table)
                 draft.replace(table)
         return self.tables()
 

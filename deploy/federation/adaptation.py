@@ -1,5 +1,7 @@
 """`fedloom join --adapt`: a client that takes the model of a finished run."""
 
+import shlex
+
 import torch
 from rich.table import Table
 
@@ -48,6 +50,10 @@ def adapt_to(run: str, settings: ClientSettings, *, json: bool = False) -> None:
     folder = find_run(run)
     config, model = _config(folder), load_checkpoint(folder).model
     vocabulary = read_vocabulary(config.task, folder.catalogue())
+    alone = f"fedloom simulate --task {config.task} --data {shlex.quote(settings.data)}"
+    remedy = (
+        f"rename what is not named as in {folder.path / 'catalogue.json'}, or train on these data alone with {alone}"
+    )
     try:
         client = open_session(settings)
         releaser = in_memory(client.policy.for_local_use())  # nothing is sent, so no noise is needed
@@ -55,10 +61,10 @@ def adapt_to(run: str, settings: ClientSettings, *, json: bool = False) -> None:
         metrics = adapt(session, config, vocabulary, model)
     except RefusedError as error:
         if isinstance(error.__cause__, DataError):  # hidden from servers; here the owner asks
-            raise error.__cause__ from None
+            raise DataError(f"{str(error.__cause__).partition(';')[0]}; {remedy}") from None
         raise
     if not metrics:
-        raise ConfigError(f"run '{folder.path.name}' is adapted, but these data hold no test records to evaluate it")
+        raise ConfigError(f"run '{folder.path.name}' is adapted, but finds no test records in these data; {remedy}")
     _print(folder.path.name, settings.name, metrics, json=json)
     note(f"stored in {settings.state_dir}; nothing was sent")
 

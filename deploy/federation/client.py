@@ -40,7 +40,7 @@ from common.privacy.claims import UNBOUNDED
 from common.tasks.registry import FIRST_TASK
 from common.text import meant
 from deploy.cli.options import NEWCOMER, ClientRequest, DataRequest, PolicyRequest, ServerRequest
-from deploy.cli.output import note
+from deploy.cli.output import await_room_in, note
 from deploy.data.budgets import require_unpartitioned
 from deploy.data.partitions import PARTITIONS, remember_source
 from deploy.federation.agreement import BY_POLICY, Agreements, identity_of
@@ -153,6 +153,7 @@ def configure(
     if limits.methods or limits.epsilon is not None or limits.delta is not None:
         config["policy"] = str(store_limits(settings, limits.methods or [], limits.epsilon, limits.delta))
         settings = ClientSettings.from_node(config, name)
+    await_room_in(settings.state_dir, needed=2**22)  # with more, a running client answers that its disk is full
     settings.state_dir.mkdir(parents=True, exist_ok=True, mode=0o700)
     return config, settings
 

@@ -19,7 +19,7 @@ from common.tasks.registry import TASKS
 from common.tasks.vocabulary import FEDERATED
 from common.text import count
 from deploy.cli.options import LOCAL, DataRequest, RunRequest
-from deploy.cli.output import console, note
+from deploy.cli.output import await_room_in, console, note
 from deploy.data.budgets import require_one_budget
 from deploy.data.partitions import PARTITIONS, remember_source
 from deploy.data.sources import (
@@ -166,6 +166,7 @@ def prepare_clients(
     decided = {"federation.stop": stop} if (stop := stop_of_up(request)) is not None else {}
     resolved = resolve(request, {**decided, "federation.min-clients": clients}, helpers=True)
     config, catalogue = name_vocabulary(resolved, catalogue)
+    await_room_in(LOCAL.resolve(), runs_folder())
     home = (LOCAL / "up" / config.run_id).resolve()
     if request.resume and policy is None and (home / POLICY).exists():
         policy = home / POLICY  # the owner's policy outlives a pause
@@ -215,6 +216,7 @@ def prepare_simulation(
     """
     has_noise, decided = request.epsilon is not None, {"federation.min-clients": 1, "federation.wait": 1}
     config, catalogue = name_vocabulary(resolve(request, decided, helpers=has_noise), catalogue)
+    await_room_in(LOCAL.resolve(), runs_folder())
     data, dialect = with_test(config.task, source.data, test), source.dialect
     if request.resume:
         folder = RunDirectory(runs_folder(), config.run_id)

@@ -478,15 +478,15 @@ def without_effect(request: RunRequest, config: RunConfig) -> list[str]:
 
 
 def owners_must_allow(config: RunConfig) -> list[str]:
-    """Return a line on what the policies of clients elsewhere must allow for this run."""
-    if not config.has_closed_form or config.privacy.unit != "none":
-        return []
-    network = TASKS[config.task].network.get("method")
-    need = {"helpers": '"summed"', "local": '"clear"'}.get(
-        config.privacy.trust, '"summed" with two helpers, else "clear"'
-    )
-    instead = f"; --method {network} trains without them" if network else ""
-    return [f"owners must allow statistics of their data: allow-counts = {need} in each policy{instead}"]
+    """Return lines on what the policies of clients elsewhere must allow for this run."""
+    need = {"helpers": '"summed"', "local": '"clear"'}.get(config.privacy.trust, '"summed" with helpers, else "clear"')
+    names = f"owners must allow names in their data: allow-names = {need} in each policy"
+    lines = [names] * (config.catalogue == FEDERATED)
+    if config.has_closed_form and config.privacy.unit == "none":
+        network = TASKS[config.task].network.get("method")
+        instead = f"; --method {network} trains without them" if network else ""
+        lines.append(f"owners must allow statistics of their data: allow-counts = {need} in each policy{instead}")
+    return lines
 
 
 def _require_noise(config: RunConfig, given: Mapping[str, Scalar], sets: Mapping[str, Scalar]) -> None:

@@ -14,6 +14,7 @@ from rich.console import Console
 from common.config.run import RunConfig
 from common.errors import ConfigError, FedloomError
 from common.files import HeldError, exclusive
+from deploy.cli.output import await_room_in
 from deploy.federation.fork_server import flower_environment
 from deploy.federation.processes import Child, Processes
 from deploy.federation.watch import Pulse, how_to_continue, supervise, watch
@@ -168,16 +169,18 @@ def train(
     `start_clients` starts clients of this command once, and returns their public keys. It is called while the SuperLink starts.
     """
     folder = RunDirectory(order.runs, order.config.run_id)
+    await_room_in(superlink.folder, folder.path)
     began, variables = _size(folder), {"FEDLOOM_RUNS": str(order.runs), "OMP_NUM_THREADS": "1"}
     variables |= {"FEDLOOM_NODES": str(order.nodes)} if order.nodes else {}
     superlink = replace(superlink, authenticate=True, own_app=True, environment=variables)
     started, clients = list[Child](), cache(start_clients)
-    threading.Thread(target=import_apis, daemon=True).start()
+    (imports := threading.Thread(target=import_apis, daemon=True)).start()
 
     def attempt(again: bool) -> Result:
         has_begun = again and (folder.path / "config.toml").exists()  # it may have ended while it searched for helpers
         config = order.config.model_copy(update={"resume": True}) if has_begun else order.config
         server = start_superlink(processes, superlink, clients)
+        imports.join()  # two threads that import Flower find half of its modules
         ours = [server]
 
         def start_own_app() -> Child:
@@ -188,7 +191,7 @@ def train(
         run = replace(order, config=config, keys=[*order.keys, *clients()])
         try:
             return submit(processes, superlink.folder, control, run, console, (server, start_own_app), began)
-        except FedloomError:
+        except (FedloomError, OSError):
             processes.kill(*ours)
             raise
         finally:
@@ -197,7 +200,7 @@ def train(
     with locked_home(superlink.folder):
         record_process(superlink.folder / RECORDS, COMMAND, run=order.config.run_id)
         try:
-            return supervise(attempt, folder, console)
+            return supervise(attempt, folder, console, home=superlink.folder)
         finally:
             if superlink.database:
                 processes.kill(*started)  # it would make the file anew

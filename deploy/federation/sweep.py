@@ -125,6 +125,8 @@ def sweep(words: Sequence[str], seeds: Sequence[int], over: Mapping[str, Sequenc
     """
     if not seeds or len({*seeds}) < len(seeds):
         raise ConfigError("a sweep needs seeds that differ, such as --seed 1,2,3")
+    if given := [word for word in words if word.startswith(("--run-id", "--resume"))]:
+        raise ConfigError(f"{given[0]} is of one run, and a sweep has several; remove it (--json has their names)")
     grid = [dict(zip(over, values, strict=True)) for values in itertools.product(*over.values())]
     cases = [(number, seed) for number in range(len(grid)) for seed in seeds]
 

@@ -11,8 +11,9 @@ from pathlib import Path
 from rich.console import Console
 
 from common.errors import FedloomError, RunError
-from deploy.cli.options import DataRequest
-from deploy.cli.output import find_error_class, note, print_object
+from common.files import find_shortage
+from deploy.cli.options import LOCAL, DataRequest
+from deploy.cli.output import await_room_in, find_error_class, note, print_object
 from deploy.federation.processes import Child, Processes
 from deploy.federation.runs import runs_folder
 from deploy.pages.terminal import follow, print_summary, show
@@ -35,22 +36,27 @@ def supervise(
     folder: RunDirectory,
     console: Console,
     sleep: Callable[[float], None] = time.sleep,
+    home: Path = LOCAL,
 ) -> Result:
     """Repeat attempts to train, with longer pauses after each fault in a row, until one has a result.
 
-    The argument of an attempt is True if the run is to go on from its checkpoint.
+    The argument of an attempt is True if the run is to go on from its checkpoint. Faults on a full disk do not count.
 
     Raises:
-        RunError: Too many attempts in a row were lost, or the first could not start.
+        RunError: Too many attempts in a row were lost, or the first could not start; OSError from a file.
     """
     began, faults, newest = False, 0, _newest_checkpoint(folder)
     while True:
         before = newest
         try:
             return attempt(began)
-        except FedloomError as fault:  # also one of the restart itself
+        except (FedloomError, OSError) as fault:  # also one of the restart itself
             newest = _newest_checkpoint(folder)
-            if not began and not isinstance(fault, LostRunError):
+            if find_shortage(folder.path, home):
+                began = began or newest >= 0
+                await_room_in(folder.path, home)
+                continue
+            if isinstance(fault, OSError) or (not began and not isinstance(fault, LostRunError)):
                 raise
             began = began or newest >= 0
             faults = 1 if newest > before else faults + 1
@@ -141,7 +147,8 @@ class Pulse:
                 raise LostRunError(str(error)) from None
         for child in self.processes.take_ended():
             line = f"{child.name} ended with exit code {child.process.returncode}"
-            if (child.process.returncode or 0) < 0 and self.restarts[child.name] < MAX_RESTARTS:
+            was_killed = (child.process.returncode or 0) < 0
+            if (was_killed or find_shortage(self.metrics)) and self.restarts[child.name] < MAX_RESTARTS:
                 self.restarts[child.name] += 1
                 child.again()
                 self._report(f"{line}; started again")

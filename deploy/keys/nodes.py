@@ -173,7 +173,7 @@ def _add_key(nodes: Path, key: NodeKey, name: str, clients: int = 0) -> Path:
         write_names(nodes, names | {name: holder.model_copy(update=number)})
     files = (entry.file for entry in _entries(nodes, "registered") if entry.fingerprint == mark)
     target = next(files, nodes / f"{file_name(mark)}.pub")
-    write_file(target, openssh_line(key) + b"\n", overwrite=True)
+    write_file(target, openssh_line(key) + b"\n", overwrite=True, waits=False)
     return target
 
 
@@ -254,7 +254,7 @@ def _read_tokens(nodes: Path) -> dict[str, Token]:
 
 def _write_tokens(nodes: Path, tokens: dict[str, Token]) -> None:
     text = tomli_w.dumps({name: tokens[name].model_dump() for name in sorted(tokens)})
-    write_file(nodes / TOKENS, text.encode(), mode=0o600, overwrite=True)
+    write_file(nodes / TOKENS, text.encode(), mode=0o600, overwrite=True, waits=False)
 
 
 def revoke_key(nodes: Path, name_or_fingerprint: str) -> NodeEntry:
@@ -272,7 +272,7 @@ def revoke_key(nodes: Path, name_or_fingerprint: str) -> NodeEntry:
             )
         for entry in found:
             line = openssh_line(load_public_key(entry.file)) + f" {entry.name}".rstrip().encode() + b"\n"
-            write_file(nodes / REVOKED / f"{file_name(entry.fingerprint)}.pub", line, overwrite=True)
+            write_file(nodes / REVOKED / f"{file_name(entry.fingerprint)}.pub", line, overwrite=True, waits=False)
             entry.file.unlink()
         write_names(nodes, {name: key for name, key in read_names(nodes).items() if name != found[0].name})
     return found[0]
@@ -294,7 +294,7 @@ def forget_key(nodes: Path, name: str) -> str:
         marks = {entry.fingerprint for entry in named} | ({names[name].fingerprint} if name in names else set())
         for entry in named:
             line = openssh_line(load_public_key(entry.file)) + b"\n"
-            write_file(nodes / REVOKED / f"{file_name(entry.fingerprint)}.pub", line, overwrite=True)
+            write_file(nodes / REVOKED / f"{file_name(entry.fingerprint)}.pub", line, overwrite=True, waits=False)
             if entry.state == "registered":
                 entry.file.unlink()
         write_names(nodes, {other: key for other, key in names.items() if other != name})

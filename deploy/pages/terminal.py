@@ -2,7 +2,6 @@
 
 import json
 import math
-import re
 import time
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -26,17 +25,15 @@ from rich.text import Text
 
 from common.errors import DataError
 from common.metrics import MetricSpec
-from common.text import count, printable, size
+from common.text import MAX_NAMES, by_reason, count, few, printable, size
 from deploy.cli.output import aligned, say
 from deploy.pages import view
-from deploy.pages.statement import cost, describe_parent, statement_of
+from deploy.pages.statement import describe_parent, statement_of
 from deploy.pages.view import (
     COMMAND_MARK,
-    MAX_NAMES,
     RunRecord,
     brief,
     duration,
-    few,
     first_line,
     format_value,
     headlines,
@@ -102,8 +99,8 @@ def round_line(event: RoundEvent, start: Start | None = None) -> Text:
     """Return a round's line, such as `round  12/100 · train loss 0.213  auc 0.984   0.42 s  4/4 clients`.
 
     Traffic follows, and lost clients stand in parentheses: `3/4 clients (client-3 gone since round 9)  ↓412 kB ↑410 kB`.
-    Without training, or with noise, clients report no loss: `round  12/100 · rmse 0.187  ρ 0.557, 65 % left  …`. If rounds are
-    evaluated on validation data and the last on test data: `round   2/3 · train loss 0.095  validation: mse 0.0400  …`.
+    Without training, or with noise, clients report no loss: `round  12/100 · rmse 0.187  privacy budget 65 % left  …`. If
+    rounds are evaluated on validation data and the last on test data: `round 2/3 · train loss 0.095  validation: mse 0.040  …`.
 
     Args:
         event: The round.
@@ -118,7 +115,7 @@ def round_line(event: RoundEvent, start: Start | None = None) -> Text:
     for m in headlines(event.metrics.keys() - {"loss"}, first=first)[:MAX_METRICS]:
         line.append(f" {m.short} ").append(f"{format_value(m, event.metrics[m.key])} ", "bold")
     if spent:
-        line.append(f" {cost(start.account if start else '', spent)}, {100 * event.server['left']:.0f} % left ", "cyan")
+        line.append(f" privacy budget {100 * event.server['left']:.0f} % left ", "cyan")
 
     line.append(f"  {duration(event.seconds)}  ")
     line.append(f"{event.answered}/{event.asked} clients", "" if event.answered == event.asked else "yellow")
@@ -152,13 +149,8 @@ def _absences(event: RoundEvent) -> str:
         printable(name, 80) + (f" gone since round {first}" if first < event.round else ": no answer")
         for name, first in since.items()
     ]
-    alike: dict[str, dict[str, str]] = {}  # by reasons but for their numbers
-    for name, reason in [*event.refused.items(), *event.shortened.items()]:
-        short = "revoked" if REVOKED in reason else first_line(reason)  # the line of its refusal has the rest
-        alike.setdefault(re.sub(r"\d[\d.,e+-]*", "", short), {})[printable(name, 80)] = short
-    for names in alike.values():
-        first, *others = names.values()
-        lost.append(f"{few([*names])}: {first}{', and the like' if {*others} - {first} else ''}")
+    reasons = [*event.refused.items(), *event.shortened.items()]
+    lost += by_reason((name, "revoked" if REVOKED in why else first_line(why)) for name, why in reasons)
     further = f"; and {len(lost) - MAX_NAMES} more" if len(lost) > MAX_NAMES else ""
     return f" ({'; '.join(lost[:MAX_NAMES])}{further})" if lost else ""
 

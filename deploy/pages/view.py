@@ -14,7 +14,7 @@ from common.errors import ConfigError
 from common.metrics import EXAMPLES, USED, MetricFamily, MetricSpec
 from common.options import leaves
 from common.tasks.registry import TASKS
-from common.text import count, printable, size
+from common.text import count, few, printable, size
 from deploy.federation.runs import Origin, origin_of
 from server.record.events import Finish, Metrics, RoundEvent, Start
 from server.record.folder import RunDirectory
@@ -173,15 +173,16 @@ def duration(seconds: float) -> str:
 
 
 def measured_by(result: Result) -> str:
-    """Return the number of clients behind the metrics; empty if all or none of them sent single replies."""
+    """Return what the metrics are means over; empty without metrics of single clients."""
     if result.summed:
         noise = f", each ± {2 * result.summed.noise:.1%} of its range by noise" if result.summed.noise else ""
         return f"plain means over {count(result.summed.clients, 'client')}, from secure sums{noise}"
     shared = (client.metrics.values() for client in result.clients.values())
     measuring, clients = sum(not all(map(math.isnan, values)) for values in shared), len(result.clients)
-    if not 0 < measuring < clients:
+    if not (measuring and result.metrics):
         return ""
-    return f"by {measuring:,} of {clients:,} clients; the rest have no held-out data, share no metrics or are gone"
+    of_all = f"; the other {clients - measuring:,} have no held-out data, share no metrics or are gone"
+    return f"as means over the records of {count(measuring, 'client')}{of_all * (measuring < clients)}"
 
 
 def unmeasured(result: Result) -> str:
@@ -197,15 +198,6 @@ def unmeasured(result: Result) -> str:
 def first_line(reason: str, longest: int = 160) -> str:
     """Return the first line of a reason, shortened to `longest` characters; stack traces stay in the log."""
     return printable(reason.strip().partition("\n")[0], longest)
-
-
-MAX_NAMES = 8
-"""Clients that are named in one line."""
-
-
-def few(names: Sequence[str]) -> str:
-    """Return names in one line, with the number of those beyond `MAX_NAMES`."""
-    return ", ".join(names[:MAX_NAMES]) + (f" and {len(names) - MAX_NAMES:,} more" if len(names) > MAX_NAMES else "")
 
 
 Status = Literal["completed", "failed", "unfinished"]

@@ -8,9 +8,8 @@ import logging
 import os
 import re
 import secrets
-import time
 import tomllib
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import asdict, dataclass, field, replace
 from datetime import datetime
@@ -27,11 +26,10 @@ from common.errors import ConfigError, DataError, NewerFormatError, StateError
 from common.files import (
     FORMAT,
     LEAST_ROOM,
-    LOOK_SECONDS,
-    NO_ROOM,
     HeldError,
     append_whole,
     await_room,
+    be_patient,
     check_format,
     exclusive,
     holder,
@@ -71,24 +69,9 @@ def load_tensors(path: Path) -> tuple[Arrays, dict[str, str]]:
 LOG = logging.getLogger(__name__)
 
 
-def be_patient(write: Callable[[], None]) -> None:
-    """Repeat a write until the disk has room for it; nothing else goes on in the run meanwhile."""
-    is_waiting = False
-    while True:
-        try:
-            return write()
-        except OSError as error:
-            if error.errno not in NO_ROOM:
-                raise
-            if not is_waiting:
-                LOG.warning("disk full: waiting for room to write %s", error.filename or "a file of the run")
-            is_waiting = True
-            time.sleep(LOOK_SECONDS)
-
-
 def write_patiently(path: Path, content: bytes) -> None:
     """Replace a file as soon as the disk has room for it."""
-    be_patient(lambda: write_atomically(path, content))
+    be_patient(lambda: write_atomically(path, content), path)
 
 
 RETAINED = 2  # newest checkpoints on disk: if one is torn, the other is whole
@@ -375,7 +358,7 @@ class RunDirectory:
 
     def append(self, event: Event) -> None:
         """Append a line to metrics.jsonl and to the log; a line that a crash has torn is ended first."""
-        be_patient(lambda: self._append(event))
+        be_patient(lambda: self._append(event), self.path / EVENTS_FILE)
         if text := event_text(event, self.path):
             LOG.info(text)
 

@@ -140,7 +140,7 @@ _SAYS: dict[Outcome, str] = {
 def describe(verdict: Verdict, task: str, best: Best | None, note: str = "") -> str:
     """Return the verdict in a sentence, how many units use what, and the sentence on the best round.
 
-    The value after ± is two standard errors.
+    A difference is a mean over units, where a metric is one over records; the value after ± is two standard errors.
     """
     sentences = [_sentence(verdict, task, note)] if verdict.simple is not None or verdict.alone is not None else []
     if uses := describe_uses(verdict):
@@ -163,6 +163,7 @@ def _sentence(verdict: Verdict, task: str, note: str) -> str:
         few = f"Too few {verdict.unit_name} ({min(verdict.units, verdict.helped_of)})"
         return f"{few} to say if they do better than {rivals} ({figures})."
     versus = ", ".join(f"{_range(verdict, name, digits)} against {name}" for name, _, _ in compared)
+    versus = f"mean over {verdict.unit_name} {versus}"
     helped = (
         f"{verdict.helped:,} of {verdict.helped_of:,} {verdict.unit_name} {'does' if verdict.helped == 1 else 'do'}"
     )

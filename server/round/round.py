@@ -20,6 +20,7 @@ from common.arrays import Arrays, all_finite, total_of
 from common.config.run import RunConfig
 from common.errors import BudgetSpentError, QuorumError, RefusedError
 from common.tasks.registry import TASKS
+from common.text import MAX_NAMES, by_reason
 from common.wire.codec import encode
 from common.wire.messages import EVALUATE, TRAIN, Payload, TrainRequest
 from common.wire.sparse_rows import expand
@@ -312,7 +313,7 @@ class Round(Strategy):
         self.state = replace(self.state, reply_memory=results.reply_memory.exclude(results.rejected, number))
         self._can_exclude = not results.rejected.keys() <= self._unusable.keys()
         self._unusable |= results.rejected
-        reasons = "".join(f"; {name}: {reason}" for name, reason in sorted(results.rejected.items()))
+        reasons = "".join(f"; {one}" for one in by_reason(sorted(results.rejected.items()))[:MAX_NAMES])
         raise QuorumError(f"round {number}: {len(results.replies)} usable replies, {quorum} needed{reasons}")
 
     def _retry(self, evaluation: Evaluation) -> Evaluation:

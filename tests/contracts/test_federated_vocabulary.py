@@ -144,7 +144,7 @@ def test_clients_whose_owner_keeps_names_are_counted(shops: Sequence[AnyDataset]
     with InProcessGrid(sessions, 0) as grid, pytest.raises(QuorumError) as caught:
         run(grid, configured(), tmp_path)
     reason = "4 refused: the policy does not allow sending names in the data in plaintext (allow-names = never)"
-    assert str(caught.value).endswith(f"; {reason}")
+    assert str(caught.value).endswith(f'; {reason}; allow-names = "clear" does')
     result = RunDirectory(tmp_path, "toy").result()
     assert result is not None
     assert (result.status, reason in result.reason) == ("failed", True)

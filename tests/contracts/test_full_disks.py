@@ -4,7 +4,7 @@ import subprocess
 import threading
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 import pytest
@@ -17,10 +17,11 @@ from common.errors import FullDiskError
 from common.files import LEAST_ROOM, find_shortage, require_room
 from common.options import Scalar
 from common.wire.messages import FAILED, TRAIN
+from deploy.cli import output
 from deploy.cli.app import app as commands
 from deploy.federation.helper import with_room
+from deploy.keys.nodes import add_key, load_public_key, make_node_key, public_path
 from deploy.simulation.grid import simulate
-from server.record import folder as run_folder
 from server.record.events import Finish, RoundEvent, Waiting
 from server.record.folder import RunDirectory, write_patiently
 from server.round.state import RunState
@@ -34,8 +35,7 @@ LOOK = 0.01  # seconds between two looks in these tests
 
 @pytest.fixture(autouse=True)
 def quick_looks(monkeypatch: pytest.MonkeyPatch) -> None:
-    for module in (files, run_folder):
-        monkeypatch.setattr(module, "LOOK_SECONDS", LOOK)
+    monkeypatch.setattr(files, "LOOK_SECONDS", LOOK)
 
 
 @contextmanager
@@ -79,6 +79,17 @@ def test_a_write_ends_when_the_disk_has_room(tmp_path: Path, caplog: pytest.LogC
         assert (folder / "model").read_bytes() == b"new" * 100_000
         assert [path.name for path in folder.iterdir()] == ["model"]
     assert len(caplog.messages) == 1
+
+
+def test_a_file_of_keys_is_refused_while_the_disk_is_full(tmp_path: Path) -> None:
+    """The server reads it under the same lock, at its door."""
+    public = public_path(tmp_path / "node.key")
+    make_node_key(tmp_path / "node.key")
+    with disk(tmp_path / "disk", 2**16) as nodes:
+        with suppress(OSError):
+            (nodes / "other").write_bytes(bytes(2**17))
+        with pytest.raises(OSError, match="No space left"):
+            add_key(nodes, load_public_key(public))
 
 
 def test_a_line_that_a_full_disk_tore_is_written_again(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
@@ -161,6 +172,22 @@ def test_a_full_disk_is_answered_before_anything_is_done(tmp_path: Path, monkeyp
     assert reply.error.reason == "disk full: 3.0 MB are free, 67.1 MB needed for a round; waiting for room"
     with pytest.raises(FullDiskError, match="disk full"):
         require_room(tmp_path)
+
+
+@pytest.mark.parametrize(
+    "words",
+    ["up", "simulate", "serve --task rules --catalogue federated", "join --state-dir s --server a:1 --insecure"],
+)
+def test_commands_wait_for_room_before_they_write(words: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def full(*folders: Path, **options: object) -> None:
+        raise FullDiskError(" ".join(map(str, folders)))
+
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(output, "await_room", full)
+    waiting = CliRunner().invoke(commands, words.split()).exception
+    assert isinstance(waiting, FullDiskError)
+    assert str(tmp_path) in str(waiting)
+    assert not [*tmp_path.glob("runs/*")]
 
 
 def test_the_status_of_clients_and_servers_says_so(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

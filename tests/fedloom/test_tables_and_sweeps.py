@@ -185,6 +185,7 @@ def test_options_are_words_of_the_command_line() -> None:
     )
     assert words[3:6] == [f"--column={key}={title}" for key, title in COLUMNS.items()]
     assert words[:3] + words[6:] == ["--epsilon=8", "--run-id=a", "--no-alone", "--set=a.b=true"]
+    assert as_words({"seed": [1, 2], "method": ["a", "b"]}) == ["--seed=[1, 2]", "--method=a", "--method=b"]
 
 
 def test_a_sweep_compares_over_the_same_seeds(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -217,6 +218,8 @@ def test_one_seed_has_no_interval_and_seeds_must_differ() -> None:
     assert np.isnan(half_interval([1.0]))
     with pytest.raises(fedloom.ConfigError, match="needs seeds that differ"):
         fedloom.sweep("rules", seeds=[1, 1])
+    with pytest.raises(fedloom.ConfigError, match="run_id=a is of one run, and a sweep has several; remove it"):
+        fedloom.sweep("rules", run_id="a")
 
 
 @pytest.fixture

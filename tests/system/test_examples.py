@@ -74,12 +74,11 @@ def test_processes_train_both_examples_on_a_table(packaged: Desk) -> None:
     table.write_text("\n".join(["Station,Time,temperature", *rows]) + "\n", "utf-8")
     options = ("--task", "weather", "--method", "trimmedmean", "--rounds", "3", "--clients", "3")
     options += ("--patience", "20", "--no-alone")
-    rates = ("--set", "training.lr=0.0001")
-    up = packaged.up(*options, *rates, "--data", table)
+    up = packaged.up(*options, "--data", table)
     assert up.end() == 0, up.error()
     result = up.result()
     assert (result["task"], result["method"], len(result["clients"])) == ("weather", "trimmedmean", 3)
-    simulated = packaged.start("simulate", *options, *rates, "--data", table, "--together", "1", "--json")
+    simulated = packaged.start("simulate", *options, "--data", table, "--together", "1", "--json")
     assert simulated.end() == 0, simulated.error()
     assert simulated.result()["model_sha256"] == result["model_sha256"]
 

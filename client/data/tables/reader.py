@@ -36,7 +36,6 @@ from client.data.tables.schema import (
     find_column,
     find_names,
     match_titles,
-    normalize_title,
     quoted,
 )
 from client.data.tables.table import (
@@ -456,11 +455,10 @@ def _partitioned(table: Table, unit: str, title: str) -> Table:
     Raises:
         DataError: The table has no such column, a cell of it is empty, or the task has no column of units.
     """
-    cells, plain = table.cells, normalize_title(title)
-    places = [k for k, other in enumerate(cells.titles) if normalize_title(other) == plain]
-    if not places or not unit:
-        raise cells.header_error(f"no column '{escape(title)}' for --partition; name a column of the table")
-    value = to_text(cells.take(places[:1])[0].take(pyarrow.array(table.rows)))
+    cells = table.cells
+    if not unit:
+        raise cells.header_error(f"tables of this task have no column of units; leave --partition {escape(title)} out")
+    value = to_text(cells.take([find_column(cells, title, "--partition")])[0].take(pyarrow.array(table.rows)))
     if value.null_count:
         wrong = ~to_flags(value.is_valid())
         raise cell_error(cells, title, value, table.rows, CellError(wrong, "", f"fill it, or {LEAVE_OUT}"))

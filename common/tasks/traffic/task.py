@@ -79,14 +79,14 @@ TASK = TaskSpec(
         ),
         share(
             "rho_point",
-            "ρ.point",
+            "satisfied(points)",
             "Rule satisfaction, points",
             "Share of forecast readings that satisfy the sensor's property.",
             headline=False,
         ),
         share(
             "rho_window",
-            "ρ.window",
+            "satisfied(windows)",
             "Rule satisfaction, windows",
             "Share of pairs of forecast readings that both satisfy the property.",
             headline=False,
@@ -94,7 +94,7 @@ TASK = TaskSpec(
         ),
         share(
             "rho_trace",
-            "ρ.trace",
+            "satisfied",
             "Rule satisfaction, traces",
             "Share of whole forecasts that satisfy the property; of the truth itself, the achieved coverage.",
         ),

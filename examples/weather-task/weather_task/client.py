@@ -54,8 +54,9 @@ class WeatherLearner:
 
     def __init__(self, run: TaskRun[WeatherOptions, Fields], dataset: Stations) -> None:
         self.module = api.shell(SPEC, run)
-        each = [torch.from_numpy(one.values).unfold(0, run.options.lags + 1, 1) for one in dataset.units]  # N × F × L
         kept, share = 1 - run.options.test_share, 1 - run.options.validation_share
+        scaled = [_scaled(one.values, kept * share) for one in dataset.units]
+        each = [torch.from_numpy(values).unfold(0, run.options.lags + 1, 1) for values in scaled]  # N × F × L
         splits = zip(*(w.tensor_split([round(kept * share * len(w)), round(kept * len(w))]) for w in each), strict=True)
         self._windows = dict(zip(("train", "validation", "test"), map(torch.cat, splits), strict=True))
         self.examples = self.size = len(self._windows["train"])
@@ -87,6 +88,13 @@ class WeatherLearner:
     def _errors(self, params: api.Tensors, windows: torch.Tensor) -> torch.Tensor:
         forecast: torch.Tensor = functional_call(self.module, params, (windows[..., :-1].flatten(1),))
         return (forecast - windows[..., -1]).square()
+
+
+def _scaled(values: NDArray[np.float32], share: float) -> NDArray[np.float32]:
+    """Return the readings, T × F, by mean and deviation of the first ones, which are for training."""
+    first = values[: max(1, round(share * len(values)))]
+    scaled: NDArray[np.float32] = (values - first.mean(0)) / np.maximum(first.std(0), np.float32(1e-6))
+    return scaled
 
 
 def _generated(k: int, seed: int) -> Station:

@@ -39,7 +39,7 @@ TASK = TaskSpec(
     demo=lambda: Fields(fields=("temperature", "humidity")),
     build_model=build_model,
     metrics=(
-        MetricSpec("mse", "mse", "Mean squared error", "lower", 4, "Squared error of the next reading."),
+        MetricSpec("mse", "mse", "Mean squared error", "lower", 4, "Of the next reading, each scaled."),
         MetricSpec("last_mse", "last mse", "Error of the last reading", "lower", 4, "Repeating it.", baseline=True),
     ),
     objective=Objective("mse"),

@@ -59,6 +59,13 @@ def test_a_mistyped_word_is_answered_with_one_suggestion(words: str, suggestion:
     assert suggestion in suggested
 
 
+def test_several_seeds_make_a_sweep_of_a_simulation_and_are_refused_elsewhere() -> None:
+    refused = CliRunner().invoke(app, ["simulate", "--task", "rules", "--seed", "1,x"]).exception
+    assert str(refused) == "--seed 1,x: name whole numbers, such as 1,2,3"
+    refused = CliRunner().invoke(app, ["up", "--seed", "1,2"]).exception
+    assert str(refused) == "--seed: '1,2' is not a whole number; fedloom sweep --seed 1,2,3 takes several"
+
+
 def sample(
     file: Annotated[str, typer.Argument(help="File of [sumo] or [1, 2].")] = "",
     out: Annotated[str, typer.Option(help="Folder [dim], as typed.")] = "",

@@ -53,7 +53,7 @@ def test_the_text_has_claim_coverage_and_runs(data: Path, tmp_path: Path) -> Non
         "unit client (replace-one), gaussian, laplace",
         "unit record (add-or-remove-one), dp-sgd q=0.5 steps=3",
         "guarantee: ε = 10, δ = 1e-05, for all requests together",
-        "spent 1.25 of 1.7827 (zcdp), 0 remaining\n",
+        "spent 1.25 of 1.7827 in zCDP (ρ), 0 remaining\n",
         "nothing more is released under unit client: a limit over all runs is of one unit",
         "does not cover noisy replies under unit record: they have a claim of their own, and the two add up",
         "to lower it, set a smaller max-epsilon in the policy; to raise it, fedloom budget --data DATA --raise-to EPS",
@@ -99,7 +99,7 @@ def test_without_a_limit_there_is_no_guarantee(tmp_path: Path) -> None:
     ledger = open_ledger("demo:0-3", tmp_path, fingerprint("demo:0-3", (0, 1), 0), "client", Pure(), UNBOUNDED, 1e-5)
     ledger.release(Slot("run", 1), ledger.terms(Laplace(0.5, 1.0)), lambda: b"noise")
     text = output("--data", "demo:0-3", "--state", tmp_path)
-    assert "spent 0.5 (pure); no limit over all runs is set" in text
+    assert "spent 0.5 in pure differential privacy (ε); no limit over all runs is set" in text
     assert "guarantee:" not in text
 
 

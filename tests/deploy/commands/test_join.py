@@ -76,6 +76,7 @@ def test_unusable_data_are_reported_to_their_owner(here: Path) -> None:
     refused = adapt("bad.csv").exception
     assert isinstance(refused, DataError)
     assert "bad.csv: none of its " in str(refused)
+    assert str(refused).endswith("or train on these data alone with fedloom simulate --task markets --data bad.csv")
 
 
 @pytest.mark.usefixtures("shops")

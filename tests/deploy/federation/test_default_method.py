@@ -114,3 +114,7 @@ def test_a_refusal_and_the_server_s_line_name_what_to_type(trust: str, allowed: 
     [line] = owners_must_allow(config)
     assert f'allow-counts = "{allowed}" in each policy; --method fedga' in line
     assert owners_must_allow(parse({"task": "sessions", "method": "fedga"})) == []
+    found = parse({"task": "sessions", "method": "fedga", "catalogue": "federated"})
+    assert (found.federation.min_clients, found.clients_to_begin) == (2, 3)
+    [line] = owners_must_allow(found)
+    assert line.startswith("owners must allow names in their data: allow-names = ")

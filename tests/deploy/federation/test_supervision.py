@@ -7,7 +7,8 @@ from typing import Any
 import pytest
 from rich.console import Console
 
-from common.errors import ConfigError, FedloomError, RunError
+from common import files
+from common.errors import ConfigError, RunError
 from deploy.federation.watch import MAX_ATTEMPTS, MAX_PAUSE_SECONDS, LostRunError, supervise
 from server.record.folder import Checkpoint, RunDirectory
 
@@ -17,7 +18,7 @@ RESULT: Any = object()
 class Attempts:
     """Script of attempts, each of which reaches a round and ends with an error or a result."""
 
-    def __init__(self, folder: RunDirectory, *script: tuple[int, FedloomError | None]) -> None:
+    def __init__(self, folder: RunDirectory, *script: tuple[int, Exception | None]) -> None:
         self.folder, self.script, self.resumed = folder, list(script), list[bool]()
 
     def __call__(self, again: bool) -> Any:
@@ -39,7 +40,7 @@ def folder(tmp_path: Path) -> RunDirectory:
 
 @pytest.fixture
 def supervised(folder: RunDirectory) -> Callable[..., tuple[Attempts, list[float]]]:
-    def run(*script: tuple[int, FedloomError | None]) -> tuple[Attempts, list[float]]:
+    def run(*script: tuple[int, Exception | None]) -> tuple[Attempts, list[float]]:
         attempts, pauses = Attempts(folder, *script), list[float]()
         assert supervise(attempts, folder, Console(stderr=True, width=200), pauses.append) is RESULT
         return attempts, pauses
@@ -71,6 +72,16 @@ def test_pauses_grow_with_faults_in_a_row_and_start_again_after_progress(supervi
 def test_a_restart_that_fails_is_repeated_too(supervised: Any) -> None:
     attempts, _ = supervised((1, LOST), (1, ConfigError("port 9092 of 127.0.0.1: taken")), (2, None))
     assert attempts.resumed == [False, True, True]
+
+
+def test_a_fault_on_a_full_disk_waits_for_room_and_does_not_count(
+    supervised: Any, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    looks = [0] * 4  # of two folders, after the fault and at the begin of the wait
+    monkeypatch.setattr(files, "free_bytes", lambda folder: looks.pop() if looks else 10 * files.LEAST_ROOM)
+    attempts, pauses = supervised((-1, OSError(28, "No space left on device")), (2, None))
+    assert (attempts.resumed, pauses, looks) == ([False, False], [], [])
+    assert "disk full: 0 B are free, 67.1 MB needed for a round; waiting for room in " in capsys.readouterr().err
 
 
 def test_a_first_start_that_fails_is_an_error_at_once(folder: RunDirectory) -> None:

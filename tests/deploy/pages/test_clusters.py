@@ -19,7 +19,7 @@ def history(fake_forecasts: MakeRun) -> RunRecord:
 def test_members_metrics_and_changes_of_clusters(history: RunRecord) -> None:
     section = clusters([history])
     assert section["figures"][0]["caption"] == "Clients changed their cluster 2 times, for the last time in round 4."
-    assert section["table"]["header"] == ["Cluster", "Clients", "mse", "teacher mse", "ρ.trace", "Members"]
+    assert section["table"]["header"] == ["Cluster", "Clients", "mse", "teacher mse", "satisfied", "Members"]
     assert [[Markup(cell).striptags() for cell in row] for row in section["table"]["rows"]] == [
         ["0", "1", "0.1000", "0.0900", "0.500", "client-0"],
         ["1", "4", "0.4250", "0.3825", "0.500", "client-1, client-3, client-4, client-5"],

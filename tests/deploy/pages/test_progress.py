@@ -43,7 +43,7 @@ def test_a_forecaster_s_round_as_a_line() -> None:
     truth = {"truth_rho_trace": 0.9, "truth_rho_point": 0.9, "rho_point": 0.9, "teacher_rho_trace": 1.0}
     metrics = {**extra, **truth, "loss": 0.3, "mse": 0.25, "teacher_mse": 0.2375, "rho_trace": 0.5}
     line = round_line(RoundEvent(**vars(ROUND) | {"metrics": metrics})).plain
-    assert line.startswith("round  12/100 · train loss 0.213  mse 0.2500  teacher mse 0.2375  ρ.trace 0.500   0.42 s")
+    assert line.startswith("round  12/100 · train loss 0.213  mse 0.2500  teacher mse 0.2375  satisfied 0.500   0.42 s")
 
 
 def test_a_round_that_was_not_evaluated_or_diverged() -> None:
@@ -53,12 +53,10 @@ def test_a_round_that_was_not_evaluated_or_diverged() -> None:
     assert line == "round 1/9 ·  2.00 s  1/1 clients  ↓0 B ↑0 B"
 
 
-def test_a_round_with_noise_shows_its_cost_instead_of_a_loss() -> None:
+def test_a_round_with_noise_shows_what_is_left_instead_of_a_loss() -> None:
     noisy = {"loss": math.nan, "metrics": {"rmse": 0.1873}, "server": {"cost": 0.01553, "left": 0.614}}
-    line = "round  12/100 · rmse 0.1873  ρ 0.0155, 61 % left   0.42 s  4/4 clients  ↓412 kB ↑410 kB"
+    line = "round  12/100 · rmse 0.1873  privacy budget 61 % left   0.42 s  4/4 clients  ↓412 kB ↑410 kB"
     assert round_line(RoundEvent(**vars(ROUND) | noisy), Start(**vars(START) | {"account": "zcdp"})).plain == line
-    begins = Start(**vars(START) | {"account": "pure"})
-    assert "  ε 0.0155, 61 % left  " in plain([begins, RoundEvent(**vars(ROUND) | noisy)])[0]
 
 
 def test_a_round_names_the_split_of_its_metrics_if_a_run_has_two() -> None:

@@ -41,6 +41,7 @@ def test_plain_lines() -> None:
         "AUC ↑           0.980            0.990        0.910   0.925  0.940",
         "Mean rank ↓      0.75             0.70            –       –      –",
         "Hit rate @20 ↑  0.400            0.410            –       –      –",
+        "measured    as means over the records of 4 clients",
         "time        12.6 s",
         "network     412 kB to the clients, 410 kB from them",
         f"privacy     {describe(RESULT.privacy)[0]}",
@@ -66,7 +67,7 @@ def test_a_forecaster_s_table_is_short() -> None:
         "Rule satisfaction, traces, the truth itself",
         "Width of the property",
     ]
-    assert lines[11].startswith("time")
+    assert lines[12].startswith("time")
 
 
 def test_a_best_round_on_validation_data_is_labeled() -> None:
@@ -99,8 +100,11 @@ def test_the_number_of_measuring_clients_is_shown() -> None:
         "client-8": ClientResult(examples=1, metrics={"auc": math.nan}),
     }
     lines = summary_lines(replace(RESULT, clients={**RESULT.clients, **silent}), None)
-    assert "measured    by 4 of 6 clients; the rest have no held-out data, share no metrics or are gone" in lines
-    assert not any(line.startswith("measured") for line in summary_lines(RESULT, None))
+    silent_too = (
+        "measured    as means over the records of 4 clients; the other 2 have no held-out data, share no metrics "
+    )
+    assert f"{silent_too}or are gone" in lines
+    assert "measured    as means over the records of 4 clients" in summary_lines(RESULT, None)
 
 
 def test_a_failed_run_without_anything() -> None:
@@ -145,6 +149,7 @@ def test_a_guarantee_has_its_own_lines_and_an_early_end_is_completed() -> None:
     assert lines[0].endswith("completed · 29/30 rounds · 4 clients")
     assert lines[5:] == [
         f"note        {early}",
+        "measured    as means over the records of 4 clients",
         "time        12.6 s",
         "network     412 kB to the clients, 410 kB from them",
         f"privacy     {describe(noisy)[0]}",

@@ -37,7 +37,7 @@ def test_a_run_that_pays() -> None:
     found = compared(against_simple, sums(65, 0.15, 0.02, 41, 9), sums(65, 0.12, 0.02, 38, 11), best=BEST)
     assert found.text == (
         "The federation pays: 38 of 65 homes do better than alone and than 'relation frequency' (HR@20 shown .54; "
-        "+.15 ± .04 against alone, +.23 ± .10 against 'relation frequency'). "
+        "mean over homes +.15 ± .04 against alone, +.23 ± .10 against 'relation frequency'). "
         "By validation hr@20 shown round 13 was better than the last: `--checkpoint best` is used."
     )
     assert outcome_of(found) == "better"
@@ -51,7 +51,8 @@ def test_a_run_that_does_not_pay_says_what_to_do() -> None:
     found = compared(against_simple, sums(65, -0.19, 0.03, 6, 48), sums(65, -0.2, 0.03, 1, 50), "; alone: 65 of 90")
     assert found.text == (
         "The federation does not pay: 1 of 65 homes does better than alone and than 'relation frequency' "
-        "(HR@20 shown .20; alone: 65 of 90; −.19 ± .06 against alone, −.11 ± .06 against 'relation frequency'); let more "
+        "(HR@20 shown .20; alone: 65 of 90; mean over homes −.19 ± .06 against alone, "
+        "−.11 ± .06 against 'relation frequency'); let more "
         "homes take part, or train each alone with `--method local` or use 'relation frequency', which sends nothing."
     )
     assert outcome_of(found) == "worse"
@@ -78,8 +79,8 @@ def test_both_comparisons_are_in_one_sentence_with_the_worse_outcome(one: str, o
 def test_without_a_comparison_with_alone_the_verdict_is_about_the_baseline() -> None:
     assert verdict(0.32, sums(65, 0.01, 0.01, 30, 28)).text == (
         "The federation makes no clear difference: 30 of 65 homes do better than 'relation frequency' (HR@20 shown .32; "
-        "+.01 ± .02 against 'relation frequency'); let more homes take part, or use 'relation frequency', which sends "
-        "nothing."
+        "mean over homes +.01 ± .02 against 'relation frequency'); let more homes take part, or use 'relation frequency', "
+        "which sends nothing."
     )
 
 
@@ -101,7 +102,7 @@ def test_errors_are_better_if_lower_and_have_as_many_digits_as_their_uncertainty
     assert found.better == "lower"
     assert text == (
         "The federation pays: 50 of 80 raters do better than alone and than 'own mean' "
-        "(RMSE .204; −.002 ± .001 against alone, −.004 ± .001 against 'own mean')."
+        "(RMSE .204; mean over raters −.002 ± .001 against alone, −.004 ± .001 against 'own mean')."
     )
 
 
@@ -134,7 +135,10 @@ def test_without_a_baseline_the_verdict_awaits_clients_alone() -> None:
     assert found.text == ""
     alone = {"alone": sums(9, 0.1, 0.01, 8, 0), "both": PairedSums()}
     text = compare_alone(found, "rules", None, 0.4, alone).text
-    assert text == "The federation pays: 8 of 9 homes do better than alone (HR@20 shown .50; +.10 ± .02 against alone)."
+    assert (
+        text
+        == "The federation pays: 8 of 9 homes do better than alone (HR@20 shown .50; mean over homes +.10 ± .02 against alone)."
+    )
 
 
 def test_the_verdict_is_on_what_homes_use_and_counts_them_in_a_sentence() -> None:
