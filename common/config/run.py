@@ -51,8 +51,7 @@ def check_rows(config: "RunConfig") -> None:
         raise ValueError(
             f"federation.encoding={federation.encoding} does not apply to runs with {reason}; set federation.encoding=float32"
         )
-    # rows that were not sent would be zeros
-    if task.named_rows and federation.robust not in ("none", "auto", "multi-krum"):
+    if task.named_rows and config.robust not in ("none", "multi-krum"):  # rows that were not sent would be zeros
         raise ValueError(
             f"federation.robust={federation.robust} does not apply to named rows; set federation.robust=multi-krum"
         )
@@ -296,8 +295,8 @@ class RunConfig(Options):
         capabilities, task = self.capabilities, self.task_options
         is_summed = capabilities.closed_form or self.privacy.unit != "none" or self.privacy.resolved_trust == "helpers"
         has_means = is_summed or capabilities.needs_gradient or task.named_rows or task.gathers_rows
-        rule: RobustRule = "none" if has_means else "geometric-median"
-        return rule if self.federation.robust == "auto" else self.federation.robust
+        found: RobustRule = "none" if has_means else "geometric-median"
+        return found if self.federation.robust == "auto" else self.federation.robust
 
     @property
     def has_closed_form(self) -> bool:
@@ -542,8 +541,7 @@ class RunConfig(Options):
             raise ValueError(
                 f"method {name} needs a closed form, which task '{self.task}' lacks; tasks with one: {able}"
             )
-        if least := self.capabilities.min_count:
-            self._check_min_count(least)
+        self._check_min_count(self.capabilities.min_count)
         if self.planner.learns:
             raise ValueError(
                 f"{self.method} learns from the rewards of many rounds, and method {name} has {count(self.rounds, 'round')};"
@@ -553,15 +551,14 @@ class RunConfig(Options):
     def _check_min_count(self, least: int) -> None:
         """Check that sums hold the exact number of clients with each row."""
         option, federation = f"algorithm.{self.method_options.name}.min-count", self.federation
-        if self.privacy.unit != "none":
-            raise ValueError(
-                f"{option}={least} does not apply to runs with noise, which covers rare rows; set {option}=0"
-            )
+        if least and self.privacy.unit != "none":
+            reason = "does not apply to runs with noise, which covers rare rows"
+            raise ValueError(f"{option}={least} {reason}; set {option}=0")
         for key, value, exact in (
             ("federation.robust", self.robust, "none"),
             ("federation.encoding", federation.encoding, "float32"),
         ):
-            if value != exact:
+            if least and value != exact:
                 raise ValueError(f"{option}={least} needs the exact number of clients with a row; set {key}={exact}")
 
     def _check_records(self) -> None:

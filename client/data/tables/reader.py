@@ -36,6 +36,7 @@ from client.data.tables.schema import (
     find_column,
     find_names,
     match_titles,
+    normalize_title,
     quoted,
 )
 from client.data.tables.table import (
