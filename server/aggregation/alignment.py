@@ -187,14 +187,10 @@ def find_opposed(memory: Mapping[str, Alignment], clients: Sequence[str]) -> dic
 
 
 VOTES = 0.05
-"""Level of the sign test on the votes of clients."""
+"""Level of the sign test on the votes of clients in one round, by which a client is not named."""
 
 
-def has_majority(pairs: Sequence[tuple[float, float]]) -> bool:
-    """Return True if the second of two losses is lower for most clients, by a sign test.
-
-    Equal losses are no votes.
-    """
-    votes = [second < first for first, second in pairs if first != second]
-    at_least = sum(math.comb(len(votes), k) for k in range(sum(votes), len(votes) + 1))
-    return at_least <= VOTES * float(2 ** len(votes))
+def has_majority(against: int, votes: int, level: float = VOTES) -> bool:
+    """Return True if so many votes are against a client, by a sign test at this level."""
+    at_least = sum(math.comb(votes, k) for k in range(against, votes + 1))
+    return at_least <= level * float(2**votes)

@@ -237,6 +237,8 @@ class ReplyMemory:
     """`update` and `gradient` -> client -> alignment with the others, over its rounds."""
     allied: tuple[str, ...] = ()
     """Clients that were in a coalition."""
+    votes: dict[str, list[int]] = field(default_factory=dict)
+    """Client -> votes against its updates, and all votes on them, over the rounds in which it was a suspect."""
 
     def past(self, noise: str) -> list[Lengths]:
         """Return the lengths of the last rounds with equal noise, since noise decides on the length."""
@@ -257,6 +259,12 @@ class ReplyMemory:
         middle = statistics.median(cosines.values()) if cosines else 0.0
         added = {client: earlier.get(client, Alignment()).add(cosine, middle) for client, cosine in cosines.items()}
         return replace(self, alignment={**self.alignment, kind: {**earlier, **added}})
+
+    def poll(self, suspects: Collection[str], votes: Sequence[bool]) -> "ReplyMemory":
+        """Return the memory after a round's votes on suspects; True is against them."""
+        earlier = {client: self.votes.get(client, [0, 0]) for client in suspects}
+        polled = {client: [old[0] + sum(votes), old[1] + len(votes)] for client, old in earlier.items()}
+        return replace(self, votes={**self.votes, **polled})
 
     def exclude(self, clients: Collection[str], last_round: int) -> "ReplyMemory":
         """Return the memory after clients were excluded up to a round; a longer penalty stays."""

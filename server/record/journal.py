@@ -373,5 +373,6 @@ def restore(checkpoint: Checkpoint) -> RunState:
         for kind, clients in stored.get("alignment", {}).items()
     }
     excluded, left_out = dict(stored.get("excluded", {})), dict(stored.get("left_out", {}))
-    memory = ReplyMemory(recent, excluded, left_out, alignment, tuple(stored.get("allied", ())))
+    allied, votes = tuple(stored.get("allied", ())), dict(stored.get("votes", {}))
+    memory = ReplyMemory(recent, excluded, left_out, alignment, allied, votes)
     return RunState(checkpoint.round, model, groups, statics, dict(checkpoint.state["counted"]), plan, memory)

@@ -82,6 +82,11 @@ class Intaken:
         others = [reply for reply in self.replies if reply.client not in clients]
         return replace(self, replies=others, rejected={**self.rejected, **rejected}, total=None)
 
+    def set_aside(self, clients: Collection[str]) -> "Intaken":
+        """Return the results without the replies of these clients, which the round counts and does not name."""
+        aside = self.notes.get("set_aside", 0.0) + len(clients)
+        return replace(self.without(clients, {}), notes={**self.notes, "set_aside": aside})
+
 
 class RepeatedError(FedloomError):
     """Loss of a round's results that costs no more than asking again."""
@@ -417,7 +422,7 @@ class SingleIntake(Intake):
         aside = {*suspects, *allied} - opposed.keys()
         if not aside or len(opposed) + len(aside) > most:
             return results
-        return replace(results.without(aside, {}), notes={**results.notes, "set_aside": float(len(aside))})
+        return results.set_aside(aside)
 
     def _by_model(self, at: RoundContext, replies: Sequence[Reply], kind: str) -> Iterable[Mapping[str, Load]]:
         """Return the updates or gradients of the clients of each model."""

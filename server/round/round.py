@@ -24,7 +24,7 @@ from common.text import MAX_NAMES, by_reason
 from common.wire.codec import encode
 from common.wire.messages import EVALUATE, TRAIN, Payload, TrainRequest
 from common.wire.sparse_rows import expand
-from server.aggregation.alignment import has_majority
+from server.aggregation.alignment import LEVEL, has_majority
 from server.aggregation.lengths import find_outliers
 from server.aggregation.metrics import LOSS, Evaluation
 from server.aggregation.replies import Reply, are_summed
@@ -333,7 +333,8 @@ class Round(Strategy):
         single = [] if are_summed(results.replies) else results.replies
         outliers = find_outliers({r.client: partial(_expand, r, before.model) for r in single})
         if outliers and self._can_spare(step, outliers):
-            self._step = self._make_without(step, outliers, reason)
+            again = self._make_again(step, step.results.without(outliers, {}))
+            self._step = self._name(again, outliers, reason)
             self.observer.on_trained(self._step.trained)
             evaluation = self._evaluate_again()
             if not find_explosion(evaluation):
@@ -348,37 +349,47 @@ class Round(Strategy):
     def _can_spare(self, step: Step, clients: Collection[str]) -> bool:
         return len(step.results.without(clients, {}).replies) >= self.config.federation.min_replies
 
-    def _make_without(self, step: Step, clients: Collection[str], reason: str) -> Step:
-        """Return the step anew without these clients, which sit out the penalty; its state is that of the run."""
-        number, self.state = step.at.number, step.at.state
-        again = self._advance(
-            step.at, step.results.without(clients, dict.fromkeys(clients, self._blame(reason, number)))
-        )
-        reply_memory = self.state.reply_memory.exclude(clients, self._end_of_penalty(number))
-        self.state = replace(self.state, reply_memory=reply_memory)
-        return replace(again, trained=replace(again.trained, state=self.state))
+    def _make_again(self, step: Step, results: Intaken) -> Step:
+        """Return the step anew from these results; its state is that of the run."""
+        self.state = step.at.state
+        return self._advance(step.at, results)
+
+    def _name(self, step: Step, clients: Collection[str], reason: str) -> Step:
+        """Return the newest step with a report that names these clients, which sit out the penalty."""
+        number, reply_memory = step.at.number, self.state.reply_memory
+        self.state = replace(self.state, reply_memory=reply_memory.exclude(clients, self._end_of_penalty(number)))
+        rejected = {**step.results.rejected, **dict.fromkeys(clients, self._blame(reason, number))}
+        results = replace(step.results, rejected=rejected)
+        return Step(step.at, results, self._describe(step.at, results))
 
     def _vote(self, step: Step, evaluation: Evaluation) -> Evaluation:
         """Return the evaluation of the step, or of that without the suspects if it is better for most clients.
 
-        Each client whose loss on its validation data differs has one vote; suspects have none.
+        Each client whose loss on its validation data differs has one vote; suspects have none. A suspect is named by the votes
+        of all its rounds, since one vote may be against an honest client whose data differ.
         """
-        suspects, with_all = step.results.suspects, self.state
+        number, suspects, with_all = step.at.number, step.results.suspects, self.state
         has_validation = self.config.task_options.validation_share > 0
         if not suspects or not has_validation or not self._can_spare(step, suspects):
             return evaluation
-        again = self._make_without(step, suspects, "most clients' validation data are against its update")
+        again = self._make_again(step, step.results.set_aside(suspects))
         without = self._evaluate_again()
         pairs = [
             (found[LOSS], without.clients[client][LOSS])
             for client, found in evaluation.clients.items()
             if client not in suspects and LOSS in found.keys() & without.clients.get(client, {}).keys()
         ]
-        if not has_majority(pairs):
-            self.state = with_all
+        votes = [second < first for first, second in pairs if first != second]
+        memory = with_all.reply_memory.poll(suspects, votes)
+        if not has_majority(sum(votes), len(votes)):
+            self.state = replace(with_all, reply_memory=memory)
+            self._step = replace(step, trained=replace(step.trained, state=self.state))
+            self.observer.on_trained(self._step.trained)
             return evaluation
-        self._step = again
-        self.observer.on_trained(again.trained)
+        self.state = replace(self.state, reply_memory=memory)
+        named = [c for c in suspects if has_majority(*memory.votes[c], LEVEL / (number * (number + 1)))]
+        self._step = self._name(again, named, "most clients' validation data are against its updates")
+        self.observer.on_trained(self._step.trained)
         return without
 
     def _end_of_penalty(self, number: int) -> int:

@@ -19,7 +19,7 @@ from common.contribution import BlockReply
 from common.errors import FedloomError
 from common.models import parameters
 from common.wire.messages import TrainReply, TrainRequest
-from tests.client.training.test_rows_of_block import WIDE
+from tests.client.training.test_gradient_descent import WIDE
 from tests.support.build import learner_of, task_model
 from tests.support.toys import CATALOGUE, configured, toy_homes
 

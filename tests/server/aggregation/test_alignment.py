@@ -90,10 +90,10 @@ def test_a_long_update_counts_at_a_multiple_of_the_median_in_a_round_of_five() -
     assert judge_lengths(few, weights, [], 1.0, 10.0).clipped == {}
 
 
-@pytest.mark.parametrize(("better", "worse", "wins"), [(12, 3, True), (9, 6, False), (4, 0, False), (5, 0, True)])
-def test_most_clients_have_to_do_better(better: int, worse: int, wins: bool) -> None:
-    pairs = [(1.0, 0.5)] * better + [(0.5, 1.0)] * worse + [(1.0, 1.0)] * 9
-    assert has_majority(pairs) is wins
+@pytest.mark.parametrize(("against", "votes", "wins"), [(12, 15, True), (9, 15, False), (4, 4, False), (5, 5, True)])
+def test_most_votes_decide_on_a_round_and_more_of_them_on_a_name(against: int, votes: int, *, wins: bool) -> None:
+    assert has_majority(against, votes) is wins
+    assert not has_majority(against, votes, LEVEL / 2), "one round names nobody by so few votes"
 
 
 def test_clients_that_send_no_update_have_no_alignment() -> None:
