@@ -84,8 +84,8 @@ class Federation(Options):
     robust: RobustRule = "none"
     """Aggregation in place of the mean: coordinate-wise `median` or `trimmed-mean`, `multi-krum`, or
     `geometric-median`. Clients then have equal weights and steps. Few attackers cannot move the aggregate far, but it
-    loses what few clients know. `auto` is for runs that more than ten strangers may join: `geometric-median` from ten
-    replies on where clients send an update alone, without noise, masks and closed forms, else `none`."""
+    loses what few clients know. `auto` is for runs that more than ten strangers may join. It is `geometric-median` from
+    ten replies on where clients send an update alone, and `none` with noise, masks and closed forms."""
 
     attackers: float = Field(0.2, gt=0, lt=0.5)
     """Share of attackers that `trimmed-mean` and `multi-krum` assume, at least one."""

@@ -238,7 +238,7 @@ class ReplyMemory:
     allied: tuple[str, ...] = ()
     """Clients that were in a coalition."""
     votes: dict[str, list[int]] = field(default_factory=dict)
-    """Client -> votes against its updates, and all votes on them, over the rounds in which it was a suspect."""
+    """Client -> votes against its updates and all votes, of the rounds in which it was a suspect."""
 
     def past(self, noise: str) -> list[Lengths]:
         """Return the lengths of the last rounds with equal noise, since noise decides on the length."""
