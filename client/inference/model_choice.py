@@ -82,12 +82,13 @@ def fit_client_only(config: RunConfig, learner: Learner, trained: Arrays) -> Arr
     from client.training.steps import build_step, descend, initialize_moments, plain_gradient
 
     options, start, rest = config.method_options, stack([tensors(trained)]), set(trained) - private
+    steps, generator = config.rounds * options.local_steps, torch.Generator().manual_seed(config.seed)
     descent = descend(
         plain_gradient(learner),
         start,
         batch=stack([learner.batch(TrainRequest(config.rounds, "", trained))]),
-        inputs={},
-        steps=config.rounds * options.local_steps,
+        inputs=stack([learner.step_inputs(steps, generator)]),
+        steps=steps,
         step=build_step(options),
         moments=initialize_moments(options, start),
         clip_norm=options.clip_norm,

@@ -8,6 +8,7 @@ import pytest
 import torch
 
 from client.data.read import read_all
+from client.inference.model_choice import fit_client_only
 from client.owner.policy import Policy
 from client.privacy.simulation import in_memory
 from client.session import Session
@@ -165,6 +166,16 @@ def test_items_own_vectors_never_leave_a_market(method: str, noise: dict[str, Sc
         assert len(moved)
         items = learner_of(build_config("spe"), DEMO.vocabulary, [market]).markets[0].graph.items
         assert set(moved.tolist()) <= set(items.tolist())
+
+
+def test_items_own_vectors_are_fitted_anew_where_a_run_did_not_save_them() -> None:
+    of, config = learner("spe"), build_config("spe", **{"training.lr": 0.05, "training.local-steps": 20})
+    trained = parameters(of.module)
+    model = fit_client_only(config, of, trained)
+    assert {name for name in trained if (model[name] != trained[name]).any()} == {"ids"}
+    batch, inputs = of.batch(TrainRequest(1, "", {})), step_inputs(of)
+    before, after = (float(of.loss(tensors(one), batch, inputs)) for one in (trained, model))
+    assert after < before
 
 
 @every_network
