@@ -237,7 +237,7 @@ class ReplyMemory:
     """`update` and `gradient` -> client -> alignment with the others, over its rounds."""
     allied: tuple[str, ...] = ()
     """Clients that were in a coalition."""
-    votes: dict[str, list[int]] = field(default_factory=dict)
+    votes: dict[str, tuple[int, int]] = field(default_factory=dict)
     """Client -> votes against its updates and all votes, of the rounds in which it was a suspect."""
 
     def past(self, noise: str) -> list[Lengths]:
@@ -262,8 +262,8 @@ class ReplyMemory:
 
     def poll(self, suspects: Collection[str], votes: Sequence[bool]) -> "ReplyMemory":
         """Return the memory after a round's votes on suspects; True is against them."""
-        earlier = {client: self.votes.get(client, [0, 0]) for client in suspects}
-        polled = {client: [old[0] + sum(votes), old[1] + len(votes)] for client, old in earlier.items()}
+        earlier = {client: self.votes.get(client, (0, 0)) for client in suspects}
+        polled = {client: (old[0] + sum(votes), old[1] + len(votes)) for client, old in earlier.items()}
         return replace(self, votes={**self.votes, **polled})
 
     def exclude(self, clients: Collection[str], last_round: int) -> "ReplyMemory":

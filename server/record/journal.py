@@ -373,6 +373,6 @@ def restore(checkpoint: Checkpoint) -> RunState:
         for kind, clients in stored.get("alignment", {}).items()
     }
     excluded, left_out = dict(stored.get("excluded", {})), dict(stored.get("left_out", {}))
-    allied, votes = tuple(stored.get("allied", ())), dict(stored.get("votes", {}))
+    allied, votes = tuple(stored.get("allied", ())), {c: (a, n) for c, (a, n) in stored.get("votes", {}).items()}
     memory = ReplyMemory(recent, excluded, left_out, alignment, allied, votes)
     return RunState(checkpoint.round, model, groups, statics, dict(checkpoint.state["counted"]), plan, memory)
