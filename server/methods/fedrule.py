@@ -20,7 +20,7 @@ ASIDE = "aside"
 class FedRuleStep(Method):
     """FedRule: θ^{c+1} = θ^c − Δ̄, and a broadcast of d̄ for δ_k ← δ_k + d_k − d̄.
 
-    After clients were set aside for good, δ_k ← d_k − d̄: earlier means d̄ had their vectors, and Σδ_k of the others is not 0.
+    Once clients are set aside until the run ends, δ_k ← d_k − d̄: earlier d̄ include their d_k, so Σδ_k of the rest is not 0.
     """
 
     def __init__(self, options: FedRule) -> None:
