@@ -86,10 +86,10 @@ def format_value(m: MetricSpec, value: float | None) -> str:
     return f"{value:.{m.digits}f}" if abs(value) < 10_000 else f"{value:.3g}"
 
 
-def folded(measures: Iterable[MetricSpec], most: int = 5) -> list[MetricSpec]:
-    """Return the metrics of cards, headlines first, and one of near duplicates such as other cut-offs."""
+def folded(measures: Iterable[MetricSpec], first: str = "", most: int = 5) -> list[MetricSpec]:
+    """Return the metrics of cards: the objective `first`, headlines, one of near duplicates such as other cut-offs."""
     kinds: dict[str, MetricSpec] = {}
-    for m in sorted(measures, key=lambda m: not m.headline):
+    for m in sorted(measures, key=lambda m: (m.key != first, not m.headline)):
         kinds.setdefault(re.split(r",| @| of ", m.label)[0], m)
     return list(kinds.values())[:most]
 
