@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from common.errors import ConfigError
-from common.lazy_import import postpone
+from common.registry import postpone
 from common.text import count, printable
 from deploy.cli import options as o
 from deploy.cli.options import list_runs

@@ -525,7 +525,8 @@ def _defaults(task: str, chosen: Mapping[str, Scalar], helpers: bool) -> dict[st
         options = spec.trained
     if "method" in chosen:
         options = spec.trained if chosen["method"] == spec.trained.get("method") else {}
-    if _is_closed_form(str(chosen.get("method", options.get("method")))):
+    method = str(chosen.get("method", options.get("method")))
+    if method in METHODS and METHODS[method].options().capabilities().closed_form:
         if "method" not in chosen:
             _require_no_training(task, chosen)
         return {**options, **({"privacy.trust": "helpers"} if trust == "helpers" else {})}
@@ -534,10 +535,6 @@ def _defaults(task: str, chosen: Mapping[str, Scalar], helpers: bool) -> dict[st
     return {
         k: v for k, v in options.items() if k not in left_out and not (".count-" in k and (is_covered or is_summed))
     }
-
-
-def _is_closed_form(method: str) -> bool:
-    return method in METHODS and METHODS[method].options().capabilities().closed_form
 
 
 def _require_no_training(task: str, chosen: Mapping[str, Scalar]) -> None:

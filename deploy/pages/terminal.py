@@ -276,7 +276,7 @@ def _grid(result: Result) -> list[Sequence[str]]:
     for m in measures:
         of_round = [(best.test or best.metrics).get(m.key)] if best else []
         values = (result.metrics[m.key], *of_round, *(spread(result, m) if of_clients else ()))
-        rows.append((view.with_arrow(m), *(format_value(m, value) for value in values)))
+        rows.append((f"{m.label} {view.ARROW[m.better]}".rstrip(), *(format_value(m, value) for value in values)))
     return rows
 
 
