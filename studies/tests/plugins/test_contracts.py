@@ -17,7 +17,7 @@ from tests.contracts import test_planned_inner as inner
 from tests.contracts.test_lies import LIES
 from tests.contracts.test_lies import test_a_lie_harms_nobody_and_the_liar_is_named as lied
 from tests.contracts.test_noise import test_every_method_trains_with_noise as noised
-from tests.contracts.test_noise_within_bounds import test_no_honest_reply_with_noise_is_left_out as honest
+from tests.contracts.test_noise import test_no_honest_reply_with_noise_is_left_out as honest
 from tests.contracts.test_planned import test_no_client_spends_more_than_the_budget as spent
 from tests.contracts.test_planned_resume import test_a_resumed_run_equals_an_uninterrupted_one as resumed
 from tests.deploy.conftest import *  # noqa: F403  # its fixture `settings`
