@@ -38,9 +38,7 @@ def recommend(
     form: Annotated[
         str,
         typer.Option(
-            "--format",
-            metavar="FORM",
-            help="Print a table, csv, json or yaml (Home Assistant); default: table.",
+            "--format", metavar="FORM", help="Print a table, csv, json or yaml (Home Assistant); default: table."
         ),
     ] = "",
     out: Annotated[
