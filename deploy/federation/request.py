@@ -26,8 +26,7 @@ from deploy.data.sources import read_catalogue
 from deploy.federation.runs import Origin, find_run, origin_of, runs_folder, stored_options
 from deploy.files import read_file
 from server.record.events import ENDED_EARLY
-from server.record.folder import LOCK_SECONDS, RunDirectory, make_run_id
-from server.record.rewind import go_back
+from server.record.folder import LOCK_SECONDS, RunDirectory, go_back, make_run_id
 
 OF_ONE_RUN = ("run-id", "resume")
 """Keys of a stored run that another run does not repeat."""

@@ -29,9 +29,8 @@ from common.tasks.vocabulary import Vocabulary
 from common.wire.messages import EvaluateReply, EvaluateRequest
 from deploy.simulation.grid import InProcessGrid
 from server.aggregation.metrics import Evaluation, pool
-from server.record.folder import RunDirectory
+from server.record.folder import BEST_MODEL, RunDirectory
 from server.record.journal import Journal
-from server.record.model_choice import BEST_MODEL
 from server.run import run
 from tests.support.owners import (
     PLANNERS,

@@ -15,8 +15,8 @@ from common.errors import StateError
 from deploy.simulation import blocks as population
 from deploy.simulation import state as client_snapshot
 from deploy.simulation.state import REMOVED, KeptState, simulate_measured
+from server.record.folder import REPLAYED
 from server.record.result import Result
-from server.record.rewind import REPLAYED
 from tests.support.kills import killed_at
 from tests.support.toys import toy_dataset
 

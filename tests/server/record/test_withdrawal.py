@@ -21,9 +21,7 @@ from common.wire.messages import REFUSED, TRAIN
 from deploy.federation.runs import stored_options
 from deploy.simulation.grid import InProcessGrid
 from server.record.events import RoundEvent
-from server.record.folder import RunDirectory, spaced_rounds
-from server.record.model_choice import BEST_MODEL
-from server.record.rewind import go_back
+from server.record.folder import BEST_MODEL, RunDirectory, go_back, spaced_rounds
 from server.record.withdrawal import (
     RECEIPTS,
     Receipt,
