@@ -76,7 +76,7 @@ def repeat_partition(path: Path | None, command: str, data: str, clients: int | 
         ConfigError: The run was trained on own data, and the command names none.
     """
     origin = origin_of(path.parent) if path else None
-    if not isinstance(origin, Origin) or path is None or data != "demo" or origin.command not in ("up", "simulate"):
+    if not isinstance(origin, Origin) or path is None or data != UNNAMED or origin.command not in ("up", "simulate"):
         return data, clients
     if not is_demo(origin.data):
         run = path.resolve().parent.name
@@ -288,11 +288,7 @@ def _may_change(key: str, options: Mapping[str, Scalar]) -> bool:
 
 
 def _require_own(run: str, options: Mapping[str, Scalar], key: str, value: Scalar, name: str) -> None:
-    if (
-        options["privacy.unit"] == "none"
-        and key.startswith("privacy.")
-        and key not in ("privacy.unit", "privacy.trust")
-    ):
+    if options["privacy.unit"] == "none" and key.startswith("privacy.") and key not in WITHOUT_NOISE:
         raise refusal(run, name, "no noise")
     if options[key] != value:
         raise refusal(run, name, f"its own {key}={options[key]}")

@@ -20,10 +20,9 @@ import tomli_w
 from pydantic import TypeAdapter, ValidationError
 
 from common.config.run import RunConfig
-from common.errors import ConfigError, DataError, StateError
+from common.errors import ASKS_FORGETTING, ConfigError, DataError, StateError
 from common.files import write_atomically
 from common.text import count
-from server.clients.roster import ASKS_FORGETTING
 from server.record.events import Refusal, RoundEvent, Start
 from server.record.folder import BEST_MODEL, EVENTS_FILE, FORGOTTEN_FILE, RunDirectory, find_replacement, go_back
 from server.record.result import Result

@@ -9,13 +9,12 @@ from flwr.app import Error, Message
 
 from client.app import respond
 from client.hub.hub import Hub
-from client.owner.control import FORGET_TEXT
 from client.session import Session
 from client.state import MemoryStore
 from common.arrays import Arrays
 from common.config.parse import parse
 from common.config.run import RunConfig
-from common.errors import ConfigError
+from common.errors import ASKS_FORGETTING, ConfigError
 from common.options import Scalar
 from common.wire.messages import REFUSED, TRAIN
 from deploy.federation.runs import stored_options
@@ -227,7 +226,7 @@ def test_a_client_asks_to_be_forgotten_in_a_round(tmp_path: Path) -> None:
 
     def ask(message: Message) -> Message | None:
         if message.metadata.message_type == TRAIN and message.content["fedloom"]["round"] == 2:
-            return Message(Error(REFUSED, FORGET_TEXT), reply_to=message)
+            return Message(Error(REFUSED, ASKS_FORGETTING), reply_to=message)
         return respond(people.sessions[3], message)
 
     nodes = {node: direct(session) for node, session in people.sessions.items()} | {3: ask}
