@@ -11,11 +11,10 @@ from markupsafe import Markup
 
 from common.tasks.rules.vocabulary import RuleCatalogue
 from deploy.pages.figures import MOST_ROWS, assignments, svg
-from deploy.pages.live_data import FILE
 from deploy.pages.report import clusters, render
 from deploy.pages.view import RunRecord, read
 from deploy.serving.export import make_card
-from server.record.folder import RunDirectory
+from server.record.folder import EVENTS_FILE, RunDirectory
 from tests.support.run_folders import MakeRun
 
 
@@ -139,9 +138,9 @@ def test_the_legend_and_the_note_name_only_what_is_drawn(page: str, fake_run: Ma
     assert "Solid: evaluation. Dashed: training." in page
     assert "in round 20, the best by Hit rate @20 of the shown list" in page
     folder = RunDirectory(fake_run("closed", rounds=2, status="running").parent, "closed")
-    first, *rounds = (json.loads(line) for line in (folder.path / FILE).read_text("utf-8").splitlines())
+    first, *rounds = (json.loads(line) for line in (folder.path / EVENTS_FILE).read_text("utf-8").splitlines())
     solved = [{**event, "loss": None, "metrics": event["metrics"] if event["round"] == 2 else {}} for event in rounds]
-    (folder.path / FILE).write_text("".join(f"{json.dumps(event)}\n" for event in (first, *solved)), "utf-8")
+    (folder.path / EVENTS_FILE).write_text("".join(f"{json.dumps(event)}\n" for event in (first, *solved)), "utf-8")
     closed = html([folder.path], tmp_path)
     assert "Dashed: training" not in closed
     assert "Global model after the only evaluated round." in closed
