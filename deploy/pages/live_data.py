@@ -94,7 +94,7 @@ def read_config(root: Path, run: str) -> dict[str, Any] | None:
 def stamp(root: Path, run: str) -> tuple[int, ...]:
     """Return numbers that change with the files of a run."""
     numbers: list[int] = []
-    for name in ("metrics.jsonl", "result.json", "config.toml"):
+    for name in (EVENTS_FILE, "result.json", "config.toml"):
         try:
             about = os.lstat(root / run / name)
             numbers += [about.st_size, about.st_mtime_ns]

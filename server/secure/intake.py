@@ -28,7 +28,15 @@ from server.round.intake import Intake, Intaken, RepeatedError, Taken, split_mes
 from server.round.method import Method, RoundContext
 from server.round.spool import Spool
 from server.secure.store import FixedSum
-from server.secure.sums import ClusterSums, HelperSums, Release, SumLostError, TooFewUploadsError, Total, Upload
+from server.secure.sums import (
+    ClusterSums,
+    HelperSums,
+    Release,
+    SumLostError,
+    TooFewUploadsError,
+    Total,
+    Upload,
+)
 
 CHANNEL = "train"
 """Channel of the sum of updates."""
