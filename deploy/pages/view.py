@@ -68,11 +68,6 @@ def is_error(task: str, model: str) -> bool:
     return task not in TASKS or TASKS[task].loss_is_error("paper" if model == "paper" else "default")
 
 
-def with_arrow(m: MetricSpec) -> str:
-    """Return the label of a metric with the arrow of its better direction, if it has one."""
-    return f"{m.label} {ARROW[m.better]}".rstrip()
-
-
 def curve(metrics: dict[str, float]) -> dict[int, float]:
     """Return cut-off -> value over all hit rates `hrN` of the metrics."""
     values = {int(key.removeprefix("hr")): value for key, value in metrics.items() if re.fullmatch(r"hr\d+", key)}

@@ -18,7 +18,7 @@ from server.record.folder import RunDirectory
 from server.run import read_catalogue
 from server.secure.store import SumStore
 from server.secure.sums import assign
-from tests.deploy.test_killed_sums import KilledError, asked, kill
+from tests.deploy.test_sum_faults import KilledError, asked, kill
 from tests.support.build import task_model
 from tests.support.sum_runs import SumFederation, losing, noised, summed
 
