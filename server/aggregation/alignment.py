@@ -31,7 +31,13 @@ SUSPICION = 0.1
 COALITION, LEAST_DEVIATIONS, LEAST_SHARE = 1e-4, 10.0, 0.05
 """Level of a coalition in one round of many, its least distance, and its least share of the clients.
 
-A few may share data. The distance in standard deviations is beyond that of honest clients, which reached 7.
+A few may share data. The distance is in standard deviations.
+"""
+
+PAIR = 2.0
+"""Factor on the least distance of two clients alone, whose likeness is one coincidence and not two.
+
+Honest pairs that share data reached 12 standard deviations, and larger honest groups 7.
 """
 
 MIN_ROUNDS, MIN_CLIENTS = 2, 10
@@ -132,7 +138,10 @@ def find_coalition(rows: Floats32) -> Flags:
         np.fill_diagonal(products[:, start:], -1)
         nearest[start : start + BLOCK] = products.max(axis=1)
     nearest = np.arctanh(np.clip(nearest, -1 + TINY, 1 - TINY))
-    found = _deviations(nearest) > max(_limit(count, COALITION), LEAST_DEVIATIONS)
+    distance, least = _deviations(nearest), max(_limit(count, COALITION), LEAST_DEVIATIONS)
+    found = distance > least
+    if found.sum() == 2:
+        found = distance > PAIR * least
     return found & bool(max(2, LEAST_SHARE * count) <= found.sum() < count / 2)
 
 
