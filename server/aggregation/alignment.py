@@ -199,7 +199,24 @@ VOTES = 0.05
 """Level of the sign test on the votes of clients in one round, by which a client is not named."""
 
 
-def has_majority(against: int, votes: int, level: float = VOTES) -> bool:
-    """Return True if so many votes are against a client, by a sign test at this level."""
-    at_least = sum(math.comb(votes, k) for k in range(against, votes + 1))
-    return at_least <= level * float(2**votes)
+def has_majority(against: int, votes: int, level: float = VOTES, chance: float = 0.5) -> bool:
+    """Return True if so many votes are against a client, by a binomial test at this level.
+
+    `chance` is the probability of a vote against an honest client.
+    """
+    at_least = sum(math.comb(votes, k) * chance**k * (1 - chance) ** (votes - k) for k in range(against, votes + 1))
+    return at_least <= level
+
+
+def find_in_impossible(votes: Mapping[str, tuple[int, int]]) -> dict[str, str]:
+    """Return client -> reason for clients that are in more impossible groups than chance explains.
+
+    Args:
+        votes: Client -> number of impossible groups that it was in, and number of its rounds that had one.
+    """
+    impossible, rounds = (sum(column) for column in zip(*votes.values(), strict=True))
+    chance, found = impossible / rounds, {}
+    for client, (number, of) in votes.items():
+        if has_majority(number, of, LEVEL / (len(votes) * of * (of + 1)), chance):
+            found[client] = f"in {number} impossible groups in {of} rounds; groups drawn at random have {chance:.0%}"
+    return found

@@ -125,6 +125,10 @@ class SumLostError(RefusedError):
     """Sum that will never be opened; the next round has another number."""
 
 
+class ImpossibleSumError(SumLostError):
+    """Sum that no data of its clients give, where the helpers' sums are checked."""
+
+
 class TooFewUploadsError(QuorumError):
     """Fewer usable uploads than a sum needs."""
 
@@ -190,7 +194,8 @@ class Opening:
             total -= answer[: self.terms.size]
         numbers = centre(total)
         if max(int(numbers.max()), -int(numbers.min())) > self._largest(len(fixed.boxes)):
-            raise SumLostError(f"round {self.terms.round}: the sum is beyond what its clients can make together")
+            lost = SumLostError if self.terms.has_noise else ImpossibleSumError  # a helper's noise may hide its own lie
+            raise lost(f"round {self.terms.round}: the sum is beyond what its clients can make together")
         return total
 
     def _prepare(self, boxes: Mapping[str, tuple[str, ...]]) -> tuple[dict[str, str], dict[str, list[bytes]]]:

@@ -67,6 +67,9 @@ PILOT_ATTACKS = {
 }
 """Task -> attacks of the pilot."""
 
+ALL_RULES = ("rules", "sessions")
+"""Tasks of the pilot that show what coordinate-wise rules lose without liars."""
+
 PLANNER = "bgtplanner"
 """Planner of noise that learns from metrics, of ratings."""
 
@@ -202,9 +205,9 @@ def all_cases() -> Iterator[Case]:
 
 
 def pilot_cases() -> Iterator[Case]:
-    """Yield the rows of the pilot: each rule without liars, and the first two with a fifth of liars."""
+    """Yield the rows of the pilot: its rules without liars, and the first two with a fifth of liars."""
     for task, attacks in PILOT_ATTACKS.items():
-        for place, rule in enumerate(PILOT_RULES):
+        for place, rule in enumerate([*PILOT_RULES][: None if task in ALL_RULES else 2]):
             for attack in (HONEST, *(attacks if place < 2 else ())):
                 yield Case(task, SETTINGS[task].network, attack, 0.2 * (attack != HONEST), rule, is_pilot=True)
 
