@@ -187,7 +187,7 @@ class Opening:
             QuorumError: A helper does not answer.
             SumLostError: A helper refuses, or the sum is not of its clients.
         """
-        stored = self._store.answers(self.terms, len(self._roster.cards))
+        stored = self._store.answers(self.terms)
         answers, total = stored | self._ask(fixed, stored), fixed.total.copy()
         self._check_masks(fixed, answers)
         for answer in answers.values():
@@ -236,7 +236,7 @@ class Opening:
             for name, reply in replies.items():
                 if not reply.missing:
                     answers[places[name]] = self._accept(name, reply)
-                    self._store.write_answer(self.terms, places[name], answers[places[name]])
+            self._store.write_answers(self.terms, {**stored, **answers})
             if any(reply.missing for reply in replies.values()) and self._prepare_again(fixed):
                 raise SumLostError(f"round {self.terms.round}: a helper cannot open the boxes any more")
         if len(answers) < len(places):

@@ -92,7 +92,7 @@ def test_a_server_killed_between_groups_asks_the_others_alone(
     whole = SumFederation(tmp_path / "whole", CLIENTS)
     through = whole.run(config)
     federation = SumFederation(tmp_path / "killed", CLIENTS)
-    kill(monkeypatch, SumStore, "write_answer", after=True)
+    kill(monkeypatch, SumStore, "write_answers", after=True)
     with pytest.raises(KilledError):
         federation.run(config)
     requests = asked(federation.connect())
