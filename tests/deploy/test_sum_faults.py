@@ -276,7 +276,7 @@ def asked(grid: SumGrid) -> list[tuple[str, int]]:
 
 @pytest.mark.parametrize("config", [noised(), KILLED_AND_LAST], ids=["client", "record"])
 @pytest.mark.parametrize(
-    ("method", "after", "asks_again"), [("fix", False, True), ("fix", True, False), ("write_answer", True, False)]
+    ("method", "after", "asks_again"), [("fix", False, True), ("fix", True, False), ("write_answers", True, False)]
 )
 def test_a_killed_server_goes_on_with_the_bits_of_an_uninterrupted_run(
     method: str, after: bool, asks_again: bool, config: RunConfig, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
