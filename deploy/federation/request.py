@@ -9,13 +9,13 @@ from typing import NoReturn
 
 from client.data.dataset import is_demo
 from client.data.schemes import Scheme, scheme_of
-from common.config.keys import current_key, overlay, update_keys
+from common.config.keys import SHARED, current_key, overlay, update_keys
 from common.config.parse import flatten, option_keys, parse, read_overrides
 from common.config.run import RunConfig
 from common.errors import ConfigError
 from common.methods.planners import PLANNERS
 from common.methods.registry import METHODS
-from common.options import Scalar, leaves
+from common.options import Scalar, kebab, leaves
 from common.tasks.networks import NETWORKS
 from common.tasks.options import VARIANTS
 from common.tasks.registry import FIRST_TASK, TASKS, read_vocabulary
@@ -534,7 +534,8 @@ def _defaults(task: str, chosen: Mapping[str, Scalar], helpers: bool) -> dict[st
 
 def _require_no_training(task: str, chosen: Mapping[str, Scalar]) -> None:
     """Raise ConfigError for an option without effect on the task's closed form."""
-    training = [key for key in chosen if key.startswith(("training.", "planner.")) or (key, chosen[key]) == PAPER]
+    shared = {f"{section}.{name}" for section, names in SHARED.items() for name in names}
+    training = [key for key in chosen if kebab(key) in shared or (key, chosen[key]) == PAPER]
     if training:
         spec = TASKS[task]
         raise ConfigError(

@@ -181,10 +181,12 @@ def measured_by(result: Result) -> str:
 
 
 def unmeasured(result: Result) -> str:
-    """Return why a run with noise has no metrics, and how many clients trained; empty if it has some."""
-    if result.metrics or result.privacy.unit == "none" or not result.clients:
+    """Return why a run has no metrics, and how many clients trained; empty if it has some."""
+    if result.metrics or not result.clients:
         return ""
     trained = count(len(result.clients), "client")
+    if result.privacy.unit == "none":
+        return f"no metrics: no client has data to hold out, or shares metrics; {trained} trained"
     if result.privacy.trust == "helpers":
         return f"no metrics: none are summed (`privacy.metric-share`) or shared (`share-metrics = always`); {trained} trained"
     return f"no metrics: owners share none beside noise (policy `share-metrics = always`); {trained} trained"

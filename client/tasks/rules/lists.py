@@ -35,12 +35,14 @@ ENDS = (
 UNDOES = (
     *(("brighten", "dim"), ("turn up", "turn down"), ("increase", "decrease"), ("play", "pause"), ("home", "away")),
     *(("start", "dock"), ("start cleaning with", "dock"), ("start cleaning with", "pause")),
+    *(("heat with", "turn off"), ("cool with", "turn off")),
 )
 """Actions that undo each other, beside the opposites of a vocabulary."""
 
 CLASHES = (
     *(("toggle", action) for action in ("turn on", "turn off", "open", "close", "lock", "unlock")),
-    *(("turn off", action) for action in ("brighten", "dim")),
+    *(("turn off", action) for action in ("brighten", "dim", "play", "pause")),
+    *(("turn on", "heat with"), ("turn on", "cool with"), ("heat with", "cool with")),
 )
 """Further actions that no list gives one device at one event."""
 
@@ -247,7 +249,7 @@ class Candidates:
     def of(cls, home: Home, rules: Edges, abilities: Abilities, allowed: Collection[str] = ()) -> Self:
         """Find the rules between devices of a home that is known to have these rules."""
         mask = is_possible(home, rules, abilities) & ~contradicts_own(home, rules, abilities)
-        mask &= ~lacks_evidence(home, rules, len(abilities.state)) & ~refused(home, abilities.catalogue, allowed)
+        mask &= ~lacks_evidence(home, rules, abilities.catalogue) & ~refused(home, abilities.catalogue, allowed)
         gains = (np.broadcast_to(gain, mask.shape)[mask] for gain in _gains(home, rules, len(abilities.state)))
         room, habit = gains
         return cls(mask.shape, np.flatnonzero(mask), (room, habit), abilities)
