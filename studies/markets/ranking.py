@@ -44,7 +44,7 @@ class UnpooledRanking:
         z = learner.triple_source.propagated @ torch.from_numpy(model["phi.mean"])
         c = assignments(z, torch.from_numpy(model["kappa"]), PFGNN().tau)
         unpooled = unpool(c, summarize(c, z, "sum"), "sum").embeddings.numpy()
-        scores = partial(similarity, unpooled, model=model)
+        scores = partial(similarity, unpooled)
         found, _ = ranking_metrics(scores, market.split.right(split), market.masked(split))
         self.found[market.split.market.name] = {f"{UNPOOLED}{metric}": found[metric] for metric in MAIN}
 

@@ -175,7 +175,7 @@ def _network_scores(config: RunConfig, goods: MarketCatalogue, trained: Arrays, 
     shown = network_inputs(x, [graph], config.options_of(TASK), has_edges=has_edges)
     with torch.no_grad():
         z = embed(build_model(TASK, config.task_run(TASK, goods)), tensors(trained), shown, every).numpy()
-    alike: Floats32 = similarity(z, np.array([query]), trained)[0]
+    alike: Floats32 = similarity(z, np.array([query]))[0]
     return alike
 
 

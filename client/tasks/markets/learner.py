@@ -314,7 +314,7 @@ class MarketsLearner(HasModule):
         with torch.no_grad():
             places = torch.arange(first, first + len(market.vectors))
             z = embed(self.module, tensors(model), self._inputs, places).numpy()
-        return partial(similarity, z, model=model)
+        return partial(similarity, z)
 
     def counts(self) -> Arrays:
         """Return the counts of users of pairs and of items, summed over the client's markets."""

@@ -12,7 +12,7 @@ from scipy.sparse import block_diag, csr_array
 
 from client.tasks.markets.data.graph import Graph, propagated
 from client.training.stacks import Tensors
-from common.arrays import Arrays, Floats32, Ints
+from common.arrays import Floats32, Ints
 from common.tasks.markets.options import MarketsOptions
 
 if TYPE_CHECKING:
@@ -68,16 +68,16 @@ def embed(module: nn.Module, params: Tensors, inputs: Tensors, places: Tensor) -
     return z
 
 
-def similarity(z: Floats32, queries: Ints, model: Arrays) -> Floats32:
-    """Compute scores of all items, b × n: inner products, negated if θ₁ < 0 (Eq 1 permits both signs).
+def similarity(z: Floats32, queries: Ints) -> Floats32:
+    """Compute scores of all items, b × n: inner products, as the authors' code ranks.
+
+    Eq 1 has the sign of θ₁ too. At large rates θ₁ < 0 lasts for single rounds, and would reverse a good ranking.
 
     Args:
         z: Embeddings, n × k.
         queries: Places of the queries among them, b.
-        model: Parameters, with θ or without.
     """
-    sign = -1.0 if "theta" in model and model["theta"][0] < 0 else 1.0
-    scores: Floats32 = sign * (z[queries] @ z.T)
+    scores: Floats32 = z[queries] @ z.T
     return scores
 
 
