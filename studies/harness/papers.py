@@ -114,7 +114,14 @@ RULES = (
         "FedRule",
         "R6",
         "FedRule beats FedGNN in hit rate among valid rules, by up to 8.1 %",
-        (Reported("Figures 4, 5, 8", (Contrast("rules", _B, "fedrule-adam", "fedgnn-adam", "filtered_hr20"),), 0.081),),
+        tuple(
+            Reported(
+                "Figures 4, 5, 8",
+                (Contrast("rules", _B, "fedrule-adam", "fedgnn-adam", f"filtered_hr{length}"),),
+                effect,
+            )
+            for length, effect in ((5, None), (10, None), (20, 0.081), (40, None))
+        ),
         (
             *contrasts("rules", (_A,), [("fedrule-adam", "fedgnn-adam")], ("filtered_hr20",)),
             *contrasts("rules", (_B,), _SAME_POINT, ("filtered_hr20",)),
@@ -268,7 +275,9 @@ TRAFFIC = (
         "S4",
         "Properties of eight templates are inferred and used",
         tuple(
-            Reported("Table 1", (Contrast("traffic", f"{name}/{PROTOCOL}", key_of(kind, 1), key_of(kind, 0), "rho_point"),))
+            Reported(
+                "Table 1", (Contrast("traffic", f"{name}/{PROTOCOL}", key_of(kind, 1), key_of(kind, 0), "rho_point"),)
+            )
             for name, kinds in (("ten", SITES), ("sumo", STREETS))
             for kind in kinds
         ),
