@@ -1,4 +1,4 @@
-"""Processor time of training in a round of FedSTL, by clients and formulas, and FedSTL's seconds (Table 5).
+"""Processor time of training in a round of FedSTL, by clients and formulas (FedSTL's Table 5).
 
 `python -m studies speed stl_round` trains the paper's GRU on demo sites: a tenth of the clients a round, five clusters, 10
 local steps and 5 under the cluster's property. The paper has 10 and 5 epochs of a length that it does not state; here each has

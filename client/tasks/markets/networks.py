@@ -12,7 +12,7 @@ from scipy.sparse import block_diag, csr_array
 
 from client.tasks.markets.data.graph import Graph, propagated
 from client.training.stacks import Tensors
-from common.arrays import Floats32, Ints
+from common.arrays import Floats32
 from common.tasks.markets.options import MarketsOptions
 
 if TYPE_CHECKING:
@@ -66,19 +66,6 @@ def embed(module: nn.Module, params: Tensors, inputs: Tensors, places: Tensor) -
         return all_items[places]
     z: Tensor = torch.func.functional_call(module, params, tuple(rows[places] for rows in arguments))
     return z
-
-
-def similarity(z: Floats32, queries: Ints) -> Floats32:
-    """Compute scores of all items, b × n: inner products, as the authors' code ranks.
-
-    Eq 1 has the sign of θ₁ too. At large rates θ₁ < 0 lasts for single rounds, and would reverse a good ranking.
-
-    Args:
-        z: Embeddings, n × k.
-        queries: Places of the queries among them, b.
-    """
-    scores: Floats32 = z[queries] @ z.T
-    return scores
 
 
 def triple_loss(options: MarketsOptions, params: Tensors, z: Tensor) -> Tensor:
