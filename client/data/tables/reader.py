@@ -20,10 +20,12 @@ from client.data.tables.schema import (
     CELL_LENGTH,
     CLOCK,
     DATE_PARTS,
+    DATED,
     DEFAULT_DIALECT,
     FILE_NAME,
     LEAVE_EMPTY,
     LEAVE_OUT,
+    NO_DATE,
     PARTITION_MARK,
     UNTITLED,
     CellError,
@@ -44,11 +46,13 @@ from client.data.tables.table import (
     MARK,
     Table,
     Unpivoted,
+    above_option,
     cell_error,
     convert_distinct,
     drop_missing,
     match_cells,
     may_be_thousands,
+    numbers_of,
     to_flags,
     to_numbers,
     to_text,
@@ -116,8 +120,8 @@ MOST_COLUMNS, LONGEST_CELL = 1_000, 10**6
 """Columns of a table, and bytes of a cell."""
 NOT_SET = "(not set)"
 """Cell of Google Analytics for a name that is unknown."""
-MOST_NAMED = 4
-"""Texts without a value that an error names as options."""
+MOST_NAMED, MOST_WORDS = 4, 12
+"""Texts without a value, and words of a scale, that an error names as options."""
 SUMS = "(grand|row)?totals?|sum|average|avg|mean|median|std(dev)?|count|min|max|n|summe|gesamt|durchschnitt|mittelwert"
 CALENDAR = {"weekday", "dayofweek", "dow", "table"}.union(*DATE_PARTS)
 PLACES = re.compile(r"(?i:lat(itude)?|lon|lng|long(itude)?|elevation|location|(.*[ _.-])?id)|.*[a-z]I[dD]")
@@ -149,22 +153,64 @@ def by_items(cells: Cells, schema: TableSchema, dialect: Dialect, dates: Mapping
     """Return the cells with a row for each unit and item, or date, in place of a column for each of these.
 
     Raises:
-        DataError: Most cells are zeros, which may stand for no rating.
+        DataError: A column is missing, or may be no item, or names beside dates are not the only ones.
     """
     named = {name: k for k, title in cells.titled() for name in find_names([title], schema, dialect)}
     is_turned = not dates and schema.wide[0] in named and schema.unit not in named
     unit, item = (schema.unit, schema.wide[0])[:: -1 if is_turned else 1]
-    first = find_column(cells, dialect.columns.get(unit, cells.titles[named.get(unit, 0)]), "--column")
-    free = {k: title for k, title in cells.titled() if k not in (first, *named.values())}
-    about = {k for k, title in free.items() if UNTITLED.fullmatch(title) or _is_about(title, wide=True)}
-    items = dates or {k: title for k, title in free.items() if k not in about}
+    about = {k for k, title in cells.titled() if UNTITLED.fullmatch(title) or _is_about(title, wide=True)}
+    others = [title for k, title in cells.titled() if k not in named.values() and not _is_about(title, wide=True)]
+    asked = dialect.columns.get(unit, cells.titles[named[unit]] if unit in named else (*others, "")[0])
+    names = [find_column(cells, one, "--column") for one in ([asked] if asked in cells.titles else asked.split("+"))]
+    free = {k: title for k, title in cells.titled() if k not in (*names, *named.values())}
+    items = dates or _rated(cells, {k: title for k, title in free.items() if k not in about}, dialect)
+    if dates and unit not in dialect.columns:
+        _check_names(cells, names[0], [k for k in free if k not in about.union(dates)], unit)
     left = [f"column '{escape(free[k])}' names no {item} and is not read" for k in free.keys() - items if free[k]]
     dialect.notes.extend(sorted(left))
-    long = Unpivoted.of(cells, [first], items, schema.wide, dialect)
-    zeros = match_cells(long.columns[-1], r"^0([.,]0*)?$")
-    if not dates and 2 * (pc.sum(zeros).as_py() or 0) > len(zeros) and not {"0", "none"} & {*dialect.missing}:
-        raise cells.header_error("most cells are 0; say --missing 0 if it stands for no rating, else --missing none")
-    return replace(long, titles=[unit, item, schema.wide[1]])
+    long = Unpivoted.of(cells, names, items, schema.wide, dialect)
+    name = pc.binary_join_element_wise(*long.columns[: len(names)], ", ", null_handling="skip")
+    return replace(long, titles=[unit, item, schema.wide[1]], columns=[name, *long.columns[len(names) :]])
+
+
+def _rated(cells: Cells, free: Mapping[int, str], dialect: Dialect) -> Mapping[int, str]:
+    """Return the columns that hold any number; all if none does.
+
+    Raises:
+        DataError: The numbers of one are far above those of all others, so that it may be no item.
+    """
+    found = dict[int, Any]()
+    for k, column in zip(free, cells.take([*free]), strict=True):
+        try:
+            found[k] = to_numbers(column, dialect.decimal, cells.delimiter == ",", dialect.missing)
+        except CellError as error:
+            if not error.problem.startswith(NO_VALUE) or error.wrong.sum() < len(column) - _unfilled(column):
+                found[k] = None
+    ends = {k: pc.min_max(values).as_py() for k, values in found.items() if values is not None and pc.sum(values).is_valid}
+    for k, one in ends.items() if "none" not in dialect.missing else ():
+        highest = max((other["max"] for at, other in ends.items() if at != k), default=np.inf)
+        if one["min"] > 2 * max(highest, 1) and pc.count(found[k]).as_py() >= RECURS:
+            remedy = f"say --ignore {quoted(free[k])} if it is no item, else --missing none"
+            raise cells.header_error(f"all numbers are far above those of other columns; {remedy}", escape(free[k]))
+    return {k: free[k] for k in found} or free
+
+
+def _check_names(cells: Cells, first: int, others: Sequence[int], unit: str) -> None:
+    """Accept a column of names that has one for each row, or no other text beside it.
+
+    Raises:
+        DataError: Names are missing or recur, and others stand beside them.
+    """
+    names, *columns = cells.take([first, *others])
+    texts = [k for k, column in zip(others, columns, strict=True) if _is_text(column)]
+    if texts and (_unfilled(names) or len(names.unique()) < len(names)):
+        joined = quoted("+".join(cells.titles[k] for k in (first, *texts)))
+        problem = f"names are missing or recur; say --column {unit}={joined}"
+        raise cells.header_error(problem, escape(cells.titles[first]))
+
+
+def _is_text(column: Any) -> bool:
+    return types.is_string(column.type) and pc.all(match_cells(column, r"^\D+$|^$")).as_py() is True
 
 
 def _is_about(title: str, *, wide: bool) -> bool:
@@ -242,9 +288,13 @@ def to_table(cells: Cells, schema: TableSchema, dialect: Dialect = DEFAULT_DIALE
 def _texts(cells: Cells, places: Mapping[str, int], schema: TableSchema, dialect: Dialect) -> dict[str, Any]:
     """Return the cells of each column; dates and clock times in several columns as one."""
     texts = dict(zip(places, cells.take(list(places.values())), strict=True))
-    of_file = [name for name, title in dialect.columns.items() if title == FILE_NAME and name not in texts]
-    rows = len(next(iter(texts.values())))
-    texts |= dict.fromkeys(of_file, pyarrow.array([stem_of(cells.content.path)] * rows, pyarrow.string()))
+    begins = {name: title.split("+")[0] for name, title in dialect.columns.items()}
+    of_file = [name for name, title in begins.items() if title == FILE_NAME and name not in texts]
+    stem, rows = stem_of(cells.content.path), len(next(iter(texts.values())))
+    day = re.search(DATED.pattern, stem)
+    for name in of_file:
+        text = day[0] if day and schema.column(name).kind == "time" else stem
+        texts[name] = pyarrow.array([text] * rows, pyarrow.string())
     for name in [name for name in texts if name + CLOCK in texts and CLOCK not in name]:
         further = [to_text(texts.pop(key)) for key in places if _is_of(key, name) and key != name]
         first, is_name = to_text(texts[name]), schema.column(name).kind == "text"
@@ -272,14 +322,15 @@ def _check_lists(text: Any, name: str, title: str, schema: TableSchema, dialect:
     Raises:
         CellError: Half or more have such a mark between names, of which some recur.
     """
-    if not (name in LISTED and LISTS in schema.names) or name in dialect.columns:
+    if name not in LISTED or name in dialect.columns or "none" in dialect.missing:
         return
     for cells in (to_text(part) for part in (text.slice(0, SAMPLE), text)):
         wrong = to_flags(match_cells(cells, rf"\S *({MARK}) *\S|\S,\S"))
         names = re.split(rf"{MARK}|,|\n", "\n".join(cells.filter(pyarrow.array(wrong)).to_pylist()))
         if 2 * wrong.sum() < max(len(cells) - cells.null_count, 4) or len({*names}) == len(names):
             return
-    remedy = f"say --column {LISTS}={quoted(title)}, or --column {name}={quoted(title)} if it is one name"
+    remedy = f"say --column {LISTS}={quoted(title)}" if LISTS in schema.names else "write a row for each"
+    remedy += f", or say --column {name}={quoted(title)} if it is one name"
     raise CellError(wrong, "seems to list several items", remedy)
 
 
@@ -438,13 +489,19 @@ def _remedy(error: CellError, column: Column, text: Any, title: str, *, is_neede
     remedy = error.remedy.replace(LEAVE_OUT, LEAVE_EMPTY) if column.blank == "missing" else error.remedy
     drop = f"--drop-empty {quoted(column.name if '+' in title else title)}"
     if not error.problem:
-        return f"{remedy}, or say {drop}"
+        return f"{remedy}, or say {drop}{above_option(error.wrong, text)}"
+    if error.problem == NO_DATE:
+        joined = f"--column {column.name}={quoted(f'{FILE_NAME}+{title}')}"
+        return f"name the file by its date, such as 2024-03-01.csv, and say {joined}"
     if not error.problem.startswith(NO_VALUE):
         return remedy
+    wrong = list(dict.fromkeys(str(cell).strip() for cell in text.filter(pyarrow.array(error.wrong)).to_pylist()))
     if error.wrong.sum() == len(text) - _unfilled(text):  # no cell would be left
+        words = numbers_of(wrong) if column.kind == "number" and len(wrong) <= MOST_WORDS else {}
+        options = " ".join(f"--missing {quoted(f'{word}={number}')}" for word, number in words.items())
+        remedy = f"say {options}, with the numbers that you mean" if options else remedy
         ignored = " ".join(f"--ignore {quoted(part)}" for part in title.split("+"))
         return remedy if is_needed else f"{remedy}, or say {ignored}"
-    wrong = list(dict.fromkeys(str(cell).strip() for cell in text.filter(pyarrow.array(error.wrong)).to_pylist()))
     is_few = len(wrong) <= MOST_NAMED and max(map(len, wrong)) < CELL_LENGTH
     options = [f"--missing {quoted(cell)}" for cell in (wrong if is_few else [WORDS])]
     return f"{remedy}, or say {' '.join([*options, *[drop][:is_needed]])}"
@@ -497,6 +554,10 @@ def _converted(text: Any, column: Column, dialect: Dialect, schema: TableSchema,
         raise CellError(~to_flags(values.is_valid()), "", f"fill it, or {LEAVE_OUT}")
     if column.kind == "number" and schema.unit and "none" not in dialect.missing:
         _check_sentinels(values.to_numpy(zero_copy_only=False))
+        zeros, highest = to_flags(pc.equal(values, 0)), pc.max(values).as_py() or 0
+        if column.name in schema.wide and 2 * zeros.sum() > len(zeros) and (highest > 1 or (dialect.wide and highest)):
+            remedy = f"say --missing 0 --drop-empty {column.name} if it stands for no rating, else --missing none"
+            raise CellError(zeros, "is the most frequent rating", remedy)
     return values
 
 

@@ -379,8 +379,8 @@ HOURS = ("hour", "hr", "hourofday", "timeofday", "clock", "hourending", "hourbeg
 DATE_PARTS = (("year",), ("month",), ("day", "dayofmonth"), (*HOURS, "time"), ("minute",), ("second",))
 """Titles of dates in separate columns, of which the first three are needed."""
 COMPACT = r"(?:19|20)\d\d[01]\d[0-3]\d(?:[0-2]\d(?:[0-5]\d)?)?|\d{4}-?W\d\d"
-FILE_NAME, ABOVE = "filename", "above"
-"""Title for the name of the file; value of `--missing` for empty names that repeat the cell above."""
+FILE_NAME, ABOVE, NO_DATE = "filename", "above", "is a clock time without a date"
+"""Title for the name of the file; value of `--missing` for empty names that repeat the cell above; problem."""
 DATED = re.compile(rf"({COMPACT}|\d{{4}}[-/.]\d\d?[-/.]\d\d?|\d\d?[-/.]\d\d?[-/.]\d{{4}}|\d\d?[.]\d\d?[.]\d\d)(?!\d)")
 """Begin of a date."""
 NEAR = 0.7
@@ -400,13 +400,15 @@ def match_titles(cells: Cells, schema: TableSchema, dialect: Dialect) -> dict[st
     """
     places = dict[str, int]()
     for name, title in dialect.columns.items():
-        joined = [] if _titled(cells, title) else [_titled(cells, part) for part in title.split("+")]
+        begin = title.startswith(f"{FILE_NAME}+")  # which the name of the file stands before
+        joined = [_titled(cells, part) for part in title.split("+")][begin:]
         if found := _titled(cells, title):
             places[name] = found[0]
         elif all(joined):
-            places |= {name + k * CLOCK: part[0] for k, part in enumerate(joined)}
+            places |= {name + k * CLOCK: part[0] for k, part in enumerate(joined, start=begin)}
     for column in schema.columns:
-        if column.name not in places and (found := _matched(cells, column, set(places.values()), dialect)):
+        is_given = not {column.name, column.name + CLOCK}.isdisjoint(places)
+        if not is_given and (found := _matched(cells, column, set(places.values()), dialect)):
             places |= {column.name + k * CLOCK: at for k, at in enumerate(found)}
     if schema.rest == "numbers":
         _find_index(cells, schema, places)
@@ -484,7 +486,8 @@ def _shown(cells: Cells) -> str:
 
 def _check_required(cells: Cells, schema: TableSchema, places: Mapping[str, int], dialect: Dialect) -> None:
     """Refuse a table that lacks a column of the alternative it comes nearest to."""
-    given = {*places, *(name for name, title in dialect.columns.items() if title == FILE_NAME)}
+    of_file = {name for name, title in dialect.columns.items() if title == FILE_NAME}
+    given = of_file | {name.partition(CLOCK)[0] for name in places}
     if any(given.issuperset(names) for names in schema.alternatives):
         return
     nearest = max(schema.alternatives, key=lambda names: sum(name in given for name in names) / len(names))
@@ -539,9 +542,9 @@ def _is_matrix(cells: Cells, places: Mapping[str, int], schema: TableSchema) -> 
     """Return True if a table seems to have a person a row and a column for each item."""
     further = [k for k, _ in cells.titled() if k not in places.values()][not places :]
     first = [str(column[0].as_py() or "") for column in cells.take(further) if len(column)] if len(further) > 2 else []
-    is_number = re.compile(r"[-\d.,★☆\s]*|nan|NA|null").fullmatch
+    number = sum(re.fullmatch(r"[-\d.,★☆\s]*|nan|NA|null", cell) is not None for cell in first)
     is_row = any(re.match(r"-?\d+[.,]\d|-\d", cells.titles[k]) for k in further)
-    return bool(first) and all(map(is_number, first)) and not is_row and places.keys().isdisjoint(schema.wide)
+    return number > 2 and 2 * number > len(first) and not is_row and places.keys().isdisjoint(schema.wide)
 
 
 def _check_single(cells: Cells, schema: TableSchema, places: Mapping[str, int]) -> None:

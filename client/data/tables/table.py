@@ -7,6 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
+from unicodedata import decimal
 from uuid import UUID
 
 import numpy as np
@@ -28,7 +29,7 @@ from client.data.tables.schema import (
 )
 from common.arrays import Flags, Floats, Ints
 from common.errors import DataError
-from common.text import ZERO_WIDTH
+from common.text import ZERO_WIDTH, one_name
 
 MISSING: tuple[str, ...] = ("", "na", "n/a", "nan", "null", "none", "nil", "-", "--", "?", ".", "#n/a", "#value!")
 MISSING += ("unavailable", "unknown")
@@ -64,6 +65,15 @@ SCALED = re.compile(r"(?P<prefix>[KMGT]i|[mckKMGT]?)(?P<base>B|B/s|W|Wh|VA|VAh|V
 STARS, FULL_STAR = r"^[★⭐\x{FE0F}]*½?[☆✩]*$", "[★⭐]"
 """Ratings as stars, of which the full ones count."""
 INFINITE = r"(?i)^[+-]?inf(inity)?$"
+SPELLINGS = ((r"^(\d+)½", r"\1.5"), (r"^'([-+]?\d)", r"\1"), (r"^(\d[\d.,]*)-$", r"-\1"))
+"""Halves, and numbers as Excel writes them in text and SAP below zero."""
+FIGURE = re.compile(r"(?P<is_below>\()?(?P<figure>\d+(\.\d+)?)(\)|\s?[-–|]\s?\d+(\.\d+)?|[\s:(–-]+\D+)")
+"""Range, number with a label, or in brackets, which stands for one below zero."""
+DIGITS = "zero one two three four five six seven eight nine ten".split()
+STRONG = "strongly|very|extremely|highly|totally|completely"
+SCALE = rf"({STRONG}) (dis|un|bad|poor|low)|terrible|awful|worst|never", r"dis|un|bad|poor|low|no\b|not\b|off$|down|false|👎"
+SCALE += r"neutral|neither|medium|moderate|ok|average|fair|some", rf"(?!({STRONG})\b|excellent|great|best|always|love)", ""
+"""Begins of words from bad to good."""
 
 
 def to_text(column: Any) -> Any:
@@ -119,7 +129,9 @@ def to_numbers(column: Any, decimal: Decimal, comma_separated: bool, missing: Se
     plain = try_cast(column, pyarrow.float64()) if decimal != "comma" and types.is_string(column.type) else None
     if plain is not None and pc.all(pc.is_finite(plain)).as_py() is not False:
         return without(plain, missing)
-    text = pc.replace_substring_regex(drop_missing(to_text(column), missing), r"^(\d+)½", r"\1.5")
+    text = drop_missing(to_text(column), missing)
+    for pattern, spelling in SPELLINGS:
+        text = pc.replace_substring_regex(text, pattern, spelling)
     plain = try_cast(text, pyarrow.float64()) if decimal != "comma" else None
     if plain is None and pc.all(match_cells(text, STARS)).as_py() and pc.any(match_cells(text, FULL_STAR)).as_py():
         halves = pc.divide(pc.count_substring(text, "½").cast(pyarrow.float64()), 2)
@@ -180,6 +192,22 @@ def try_float(text: str) -> float | None:
     return number if math.isfinite(number) else None
 
 
+def numbers_of(words: Sequence[str]) -> dict[str, str]:
+    """Return numbers that words may stand for: those that they hold, or from bad to good; nothing if that is unsure."""
+    plain = {word: word.lower() for word in words}
+    if all(found := [FIGURE.fullmatch(word) for word in words]):
+        return {one[0]: "-" * bool(one["is_below"]) + one["figure"] for one in found if one}
+    if any(map(re.compile(r"\d").search, words)):
+        return {}
+    if {*plain.values()} <= {*DIGITS}:
+        return {word: str(DIGITS.index(text)) for word, text in plain.items()}
+    if all(map(re.compile("[a-f][+-]?").fullmatch, plain.values())):  # marks, of which A is the best
+        ordered = sorted(words, key=lambda word: (-ord(word[0]), "- +".find(f"{word} "[1])))
+    else:
+        ordered = sorted(words, key=lambda word: next(k for k, form in enumerate(SCALE) if re.match(form, plain[word])))
+    return {word: str(k + (len(words) != 2)) for k, word in enumerate(ordered)}
+
+
 def convert_distinct(text: Any, convert: Callable[[Any], Any]) -> Any:
     """Convert each distinct text of a long column once if there are few; otherwise every cell.
 
@@ -198,7 +226,14 @@ def convert_distinct(text: Any, convert: Callable[[Any], Any]) -> Any:
 
 
 def drop_missing(text: Any, further: Sequence[str] = ()) -> Any:
-    """Return text with null for what stands for a missing value."""
+    """Return text with null for what stands for a missing value, and with the number of each `WORD=NUMBER`."""
+    for word, mark, number in (value.rpartition("=") for value in further):
+        if mark and try_float(number) is not None:
+            is_word = pc.equal(pc.utf8_lower(text), one_name(word).lower())
+            text = pc.if_else(pc.fill_null(is_word, False), number.strip(), text)
+    if not pc.all(pc.string_is_ascii(text)).as_py():  # digits of any script
+        cells = text.to_pylist()
+        text = pyarrow.array([cell and "".join(str(decimal(c, c)) for c in cell) for cell in cells], pyarrow.string())
     values = pyarrow.array([*MISSING, *(value.lower() for value in further)])
     missing = pc.is_in(pc.utf8_lower(text), value_set=values)
     return pc.if_else(missing, None, text)
@@ -307,6 +342,12 @@ def split_lists(cells: Sequence[str | None]) -> list[list[str]]:
     return [[name for cell in names if (name := cell.strip())] for names in lists]
 
 
+def above_option(empty: Flags, text: Any) -> str:
+    """Return the option for a column of names of which many cells below the first are empty; else nothing."""
+    is_repeated = types.is_string(text.type) and 5 * empty.sum() > len(empty) and not empty[0]
+    return f", or --missing {ABOVE} if it repeats the cell above" * bool(is_repeated)
+
+
 @dataclass(frozen=True, eq=False)
 class Table:
     """R rows of typed columns.
@@ -377,9 +418,7 @@ class Table:
             empty = ~self.filled(name)
             if empty.any():
                 drop = f"{remedy}, or say --drop-empty {quoted(self.titles[name])}"
-                is_repeated = types.is_string(self.columns[name].type) and 5 * empty.sum() > len(self)
-                above = f", or --missing {ABOVE} if it repeats the cell above"
-                raise self.error(name, empty, "", drop + above * bool(is_repeated and not empty[0]))
+                raise self.error(name, empty, "", drop + above_option(empty, self.columns[name]))
 
     def listed(self, name: str, group: str = "") -> "Table":
         """Return a row for each item of `items`, in the order of `group`, which becomes the row's number."""
