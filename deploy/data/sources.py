@@ -132,12 +132,7 @@ def notes(partitions: Sequence[AnyDataset]) -> list[str]:
 
 
 def write_clients(
-    task: str,
-    data: str,
-    partitions: Sequence[AnyDataset],
-    home: Path,
-    root: Path,
-    dialect: Dialect = DEFAULT_DIALECT,
+    task: str, data: str, partitions: Sequence[AnyDataset], home: Path, root: Path, dialect: Dialect = DEFAULT_DIALECT
 ) -> list[ClientSpec]:
     """Write each client's partition and return the descriptions of the clients.
 

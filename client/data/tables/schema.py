@@ -379,8 +379,8 @@ HOURS = ("hour", "hr", "hourofday", "timeofday", "clock", "hourending", "hourbeg
 DATE_PARTS = (("year",), ("month",), ("day", "dayofmonth"), (*HOURS, "time"), ("minute",), ("second",))
 """Titles of dates in separate columns, of which the first three are needed."""
 COMPACT = r"(?:19|20)\d\d[01]\d[0-3]\d(?:[0-2]\d(?:[0-5]\d)?)?|\d{4}-?W\d\d"
-FILE_NAME, ABOVE, NO_DATE = "filename", "above", "is a clock time without a date"
-"""Title for the name of the file; value of `--missing` for empty names that repeat the cell above; problem."""
+FILE_NAME, ABOVE = "filename", "above"
+"""Title for the name of the file; value of `--missing` for empty names that repeat the cell above."""
 DATED = re.compile(rf"({COMPACT}|\d{{4}}[-/.]\d\d?[-/.]\d\d?|\d\d?[-/.]\d\d?[-/.]\d{{4}}|\d\d?[.]\d\d?[.]\d\d)(?!\d)")
 """Begin of a date."""
 NEAR = 0.7
@@ -400,15 +400,13 @@ def match_titles(cells: Cells, schema: TableSchema, dialect: Dialect) -> dict[st
     """
     places = dict[str, int]()
     for name, title in dialect.columns.items():
-        begin = title.startswith(f"{FILE_NAME}+")  # which the name of the file stands before
-        joined = [_titled(cells, part) for part in title.split("+")][begin:]
+        joined = [_titled(cells, part) for part in title.split("+") if part != FILE_NAME]
         if found := _titled(cells, title):
             places[name] = found[0]
         elif all(joined):
-            places |= {name + k * CLOCK: part[0] for k, part in enumerate(joined, start=begin)}
+            places |= {name + k * CLOCK: part[0] for k, part in enumerate(joined)}
     for column in schema.columns:
-        is_given = not {column.name, column.name + CLOCK}.isdisjoint(places)
-        if not is_given and (found := _matched(cells, column, set(places.values()), dialect)):
+        if column.name not in places and (found := _matched(cells, column, set(places.values()), dialect)):
             places |= {column.name + k * CLOCK: at for k, at in enumerate(found)}
     if schema.rest == "numbers":
         _find_index(cells, schema, places)
@@ -441,6 +439,7 @@ def _titled(cells: Cells, title: str) -> list[int]:
 def _matched(cells: Cells, column: Column, used: set[int], dialect: Dialect) -> list[int]:
     spellings = _spellings(column)
     found = [k for k, title in cells.titled() if k not in used and normalize_title(title) in spellings]
+    found = found or [k for k in used if cells.titles[k] == column.name]  # which another column has by an option
     plain = [normalize_title(cells.titles[k]) for k in found]
     if column.kind == "time" and sorted(plain) in (["date", "time"], ["date", "hour"], ["day", "time"]):
         return sorted(found, key=lambda k: normalize_title(cells.titles[k]) in ("time", "hour"))
@@ -486,8 +485,7 @@ def _shown(cells: Cells) -> str:
 
 def _check_required(cells: Cells, schema: TableSchema, places: Mapping[str, int], dialect: Dialect) -> None:
     """Refuse a table that lacks a column of the alternative it comes nearest to."""
-    of_file = {name for name, title in dialect.columns.items() if title == FILE_NAME}
-    given = of_file | {name.partition(CLOCK)[0] for name in places}
+    given = {*places, *(name for name, title in dialect.columns.items() if title == FILE_NAME)}
     if any(given.issuperset(names) for names in schema.alternatives):
         return
     nearest = max(schema.alternatives, key=lambda names: sum(name in given for name in names) / len(names))
@@ -501,6 +499,8 @@ def _check_required(cells: Cells, schema: TableSchema, places: Mapping[str, int]
         remedy = f"as a known export, say {command}"
     elif column.kind == "time" and (found := _dated(cells, {*places.values()})):
         remedy = f"'{escape(found)}' holds times: say --column {name}={quoted(found)}"
+    elif near and len(numbered := [one for one in titles if one.startswith(free[near[0]].rstrip("0123456789"))]) > 1:
+        remedy = f"say --column {name}s={quoted('+'.join(numbered), 10_000)}"
     elif near:
         title = free[near[0]]
         remedy = f"'{escape(title)}' is near: rename it, or say --column {name}={quoted(title)}"
@@ -510,11 +510,22 @@ def _check_required(cells: Cells, schema: TableSchema, places: Mapping[str, int]
         if 0 < len(dates) < 3:
             option = f"--column {schema.names[0]}=column{dates[0] if schema.rest == 'numbers' else 1}"
             remedy = f"line {cells.header_line} is a row of data; write a line of titles above it, or say {option}"
+        if "" in cells.titles[1:]:
+            remedy += f"; if titles stand in line {cells.header_line + 1}, say --skip-lines {cells.header_line}"
+        if not places and "session" in schema.names and (path := cells.content.path).suffix == ".csv":
+            remedy += f"; if each line is a session, run mv '{path}' '{path.with_suffix('.txt')}'"
         if name == schema.unit:
             remedy += f"; if the file is of one {name}, say --column {name}={FILE_NAME}"
         if cells.header_line and len(cells.titles) == 1:
             remedy += f"; if line {cells.header_line} is no header, say --skip-lines {cells.header_line}"
-    if schema.rest == "ignore" and schema.wide and _is_matrix(cells, places, schema):
+    is_row = any(re.match(r"-?\d+[.,]\d|-\d", title) for title in titles)
+    if (
+        schema.rest == "ignore"
+        and schema.wide
+        and len(titles) > 2
+        and not is_row
+        and places.keys().isdisjoint(schema.wide)
+    ):
         remedy += f"; if each further column is an {schema.wide[0]}, say --wide"
     raise cells.header_error(f"no column '{name}'; {remedy}", name)
 
@@ -536,15 +547,6 @@ def _dated(cells: Cells, used: Collection[int]) -> str:
         if (DATED.match(first) or is_unix) and not DATED.match(cells.titles[k]):
             return cells.titles[k] + ("" if ":" in first.removesuffix(" 00:00:00") else "".join(hours[:1]))
     return ""
-
-
-def _is_matrix(cells: Cells, places: Mapping[str, int], schema: TableSchema) -> bool:
-    """Return True if a table seems to have a person a row and a column for each item."""
-    further = [k for k, _ in cells.titled() if k not in places.values()][not places :]
-    first = [str(column[0].as_py() or "") for column in cells.take(further) if len(column)] if len(further) > 2 else []
-    number = sum(re.fullmatch(r"[-\d.,★☆\s]*|nan|NA|null", cell) is not None for cell in first)
-    is_row = any(re.match(r"-?\d+[.,]\d|-\d", cells.titles[k]) for k in further)
-    return number > 2 and 2 * number > len(first) and not is_row and places.keys().isdisjoint(schema.wide)
 
 
 def _check_single(cells: Cells, schema: TableSchema, places: Mapping[str, int]) -> None:

@@ -7,7 +7,6 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
-from unicodedata import decimal
 from uuid import UUID
 
 import numpy as np
@@ -62,17 +61,15 @@ PREFIXES = {"": 1.0, "m": 1e-3, "c": 1e-2, "k": 1e3, "K": 1e3, "M": 1e6, "G": 1e
 PREFIXES |= {"Ki": 2.0**10, "Mi": 2.0**20, "Gi": 2.0**30, "Ti": 2.0**40}
 SCALED = re.compile(r"(?P<prefix>[KMGT]i|[mckKMGT]?)(?P<base>B|B/s|W|Wh|VA|VAh|V|A|Hz|J|bit|bit/s|bps|g|m|l|L)")
 """Prefix of a unit -> factor, and units that may differ by a prefix."""
-STARS, FULL_STAR = r"^[★⭐\x{FE0F}]*½?[☆✩]*$", "[★⭐]"
+STARS, FULL_STAR = r"^([★⭐♥❤\x{FE0F}]*½?[☆✩♡]*|\*+)$", "[★⭐♥❤*]"
 """Ratings as stars, of which the full ones count."""
 INFINITE = r"(?i)^[+-]?inf(inity)?$"
-SPELLINGS = ((r"^(\d+)½", r"\1.5"), (r"^'([-+]?\d)", r"\1"), (r"^(\d[\d.,]*)-$", r"-\1"))
-"""Halves, and numbers as Excel writes them in text and SAP below zero."""
-FIGURE = re.compile(r"(?P<is_below>\()?(?P<figure>\d+(\.\d+)?)(\)|\s?[-–|]\s?\d+(\.\d+)?|[\s:(–-]+\D+)")
-"""Range, number with a label, or in brackets, which stands for one below zero."""
-DIGITS = "zero one two three four five six seven eight nine ten".split()
-STRONG = "strongly|very|extremely|highly|totally|completely"
-SCALE = rf"({STRONG}) (dis|un|bad|poor|low)|terrible|awful|worst|never", r"dis|un|bad|poor|low|no\b|not\b|off$|down|false|👎"
-SCALE += r"neutral|neither|medium|moderate|ok|average|fair|some", rf"(?!({STRONG})\b|excellent|great|best|always|love)", ""
+FIGURE = re.compile(r"'?(?P<below>\()?(?P<figure>\d+(\.\d+)?)(?P<minus>-$)?(\)|\s?[-–|]\s?\d+(\.\d+)?|[\s:(–-]+\D+)?")
+"""Number as spreadsheets write it in text or below zero, with a label, or a range."""
+SCALE = re.compile(
+    r"(?i)((?:strongly|very) (?:dis|un|bad|poor|low)|terrible|worst|never)|(dis|un|bad|poor|low|no?\b|off$|down|false|👎)|"
+    r"(neutral|neither|medium|moderate|ok|average|fair|some)|(?!(?:strongly|very)\b|excellent|great|best|always)(.)"
+)
 """Begins of words from bad to good."""
 
 
@@ -129,9 +126,7 @@ def to_numbers(column: Any, decimal: Decimal, comma_separated: bool, missing: Se
     plain = try_cast(column, pyarrow.float64()) if decimal != "comma" and types.is_string(column.type) else None
     if plain is not None and pc.all(pc.is_finite(plain)).as_py() is not False:
         return without(plain, missing)
-    text = drop_missing(to_text(column), missing)
-    for pattern, spelling in SPELLINGS:
-        text = pc.replace_substring_regex(text, pattern, spelling)
+    text = pc.replace_substring_regex(drop_missing(to_text(column), missing), r"^(\d+)½", r"\1.5")
     plain = try_cast(text, pyarrow.float64()) if decimal != "comma" else None
     if plain is None and pc.all(match_cells(text, STARS)).as_py() and pc.any(match_cells(text, FULL_STAR)).as_py():
         halves = pc.divide(pc.count_substring(text, "½").cast(pyarrow.float64()), 2)
@@ -192,20 +187,18 @@ def try_float(text: str) -> float | None:
     return number if math.isfinite(number) else None
 
 
-def numbers_of(words: Sequence[str]) -> dict[str, str]:
-    """Return numbers that words may stand for: those that they hold, or from bad to good; nothing if that is unsure."""
-    plain = {word: word.lower() for word in words}
-    if all(found := [FIGURE.fullmatch(word) for word in words]):
-        return {one[0]: "-" * bool(one["is_below"]) + one["figure"] for one in found if one}
-    if any(map(re.compile(r"\d").search, words)):
+def numbers_of(words: Sequence[str], *, is_all: bool) -> dict[str, str]:
+    """Return numbers that words may stand for: their figures or, of all cells, places from bad to good; else none."""
+    if all(figures := [FIGURE.fullmatch(word) for word in words]):
+        return {one[0]: "-" * bool(one["below"] or one["minus"]) + one["figure"] for one in figures if one}
+    if not is_all or re.search(r"\d", "".join(words)):
         return {}
-    if {*plain.values()} <= {*DIGITS}:
-        return {word: str(DIGITS.index(text)) for word, text in plain.items()}
-    if all(map(re.compile("[a-f][+-]?").fullmatch, plain.values())):  # marks, of which A is the best
-        ordered = sorted(words, key=lambda word: (-ord(word[0]), "- +".find(f"{word} "[1])))
-    else:
-        ordered = sorted(words, key=lambda word: next(k for k, form in enumerate(SCALE) if re.match(form, plain[word])))
-    return {word: str(k + (len(words) != 2)) for k, word in enumerate(ordered)}
+    ranks = {word: (found.lastindex or 0) if (found := SCALE.match(word)) else 5 for word in words}
+    if all(re.fullmatch("[A-Fa-f][+-]?", word) for word in words):  # school marks: C, B-, B, B+, A
+        ranks = {word: k for k, word in enumerate(sorted(words, key="{},".format, reverse=True))}
+    if len({*ranks.values()}) < len(words):
+        return dict.fromkeys(words, "NUMBER")
+    return {word: str(k + (len(words) != 2)) for k, word in enumerate(sorted(words, key=ranks.__getitem__))}
 
 
 def convert_distinct(text: Any, convert: Callable[[Any], Any]) -> Any:
@@ -227,16 +220,18 @@ def convert_distinct(text: Any, convert: Callable[[Any], Any]) -> Any:
 
 def drop_missing(text: Any, further: Sequence[str] = ()) -> Any:
     """Return text with null for what stands for a missing value, and with the number of each `WORD=NUMBER`."""
-    for word, mark, number in (value.rpartition("=") for value in further):
-        if mark and try_float(number) is not None:
-            is_word = pc.equal(pc.utf8_lower(text), one_name(word).lower())
-            text = pc.if_else(pc.fill_null(is_word, False), number.strip(), text)
-    if not pc.all(pc.string_is_ascii(text)).as_py():  # digits of any script
-        cells = text.to_pylist()
-        text = pyarrow.array([cell and "".join(str(decimal(c, c)) for c in cell) for cell in cells], pyarrow.string())
+    for word, _, figure in (value.rpartition("=") for value in further if "=" in value):
+        is_word = pc.fill_null(pc.equal(pc.utf8_lower(text), one_name(word).lower()), False)
+        text = text if (number := try_float(figure)) is None else pc.if_else(is_word, str(number), text)
     values = pyarrow.array([*MISSING, *(value.lower() for value in further)])
     missing = pc.is_in(pc.utf8_lower(text), value_set=values)
     return pc.if_else(missing, None, text)
+
+
+def join_names(columns: Sequence[Any]) -> Any:
+    """Return names of their parts, without missing ones; Arrow would leave out the rows without any."""
+    last = pc.if_else(pc.coalesce(*columns).is_valid(), columns[-1], "")
+    return pc.binary_join_element_wise(*columns[:-1], last, ", ", null_handling="skip")
 
 
 def try_cast(text: Any, kind: Any) -> Any:
@@ -336,16 +331,12 @@ def split_items(text: str) -> list[str]:
 
 
 def split_lists(cells: Sequence[str | None]) -> list[list[str]]:
-    """Return the items of cells that each list some, by the mark that half of the cells contain."""
-    mark = next((mark for mark in MARKS if 2 * sum(mark in (cell or "") for cell in cells) >= len(cells)), "")
+    """Return the items of cells that each list some, by the mark that most cells with several words contain."""
+    marks = MARKS if any(cell and cell[0] == "[" for cell in cells) else (*MARKS, ",")
+    several = [cell for cell in cells if cell and re.search(f"{MARK}|[, ]", cell)]
+    mark = next((mark for mark in marks if several and 2 * sum(mark in cell for cell in several) >= len(several)), "")
     lists = [(cell or "").split(mark) if mark else split_items(cell or "") for cell in cells]
-    return [[name for cell in names if (name := cell.strip())] for names in lists]
-
-
-def above_option(empty: Flags, text: Any) -> str:
-    """Return the option for a column of names of which many cells below the first are empty; else nothing."""
-    is_repeated = types.is_string(text.type) and 5 * empty.sum() > len(empty) and not empty[0]
-    return f", or --missing {ABOVE} if it repeats the cell above" * bool(is_repeated)
+    return [[name for cell in names if (name := re.sub('^"(.*)"$', r"\1", cell.strip()))] for names in lists]
 
 
 @dataclass(frozen=True, eq=False)
@@ -418,7 +409,9 @@ class Table:
             empty = ~self.filled(name)
             if empty.any():
                 drop = f"{remedy}, or say --drop-empty {quoted(self.titles[name])}"
-                raise self.error(name, empty, "", drop + above_option(empty, self.columns[name]))
+                is_repeated = types.is_string(self.columns[name].type) and 5 * empty.sum() > len(self)
+                above = f", or --missing {ABOVE} if it repeats the cell above"
+                raise self.error(name, empty, "", drop + above * bool(is_repeated and not empty[0]))
 
     def listed(self, name: str, group: str = "") -> "Table":
         """Return a row for each item of `items`, in the order of `group`, which becomes the row's number."""

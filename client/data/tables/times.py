@@ -9,7 +9,7 @@ import pyarrow
 import pyarrow.compute as pc
 from pyarrow import types
 
-from client.data.tables.schema import LEAVE_OUT, NO_DATE, CellError, Clock, Dates
+from client.data.tables.schema import LEAVE_OUT, CellError, Clock, Dates
 from client.data.tables.table import PLAIN, drop_missing, match_cells, to_flags, to_text, try_cast
 from common.arrays import Flags, Floats
 
@@ -150,7 +150,9 @@ def _check_digits(text: Any, clock: Clock) -> None:
 
 def join_times(date: Any, columns: Sequence[Any]) -> Any:
     """Return dates and clock times as one text: a date and a clock, or a year, month, day, hour and so on."""
-    columns = [pc.replace_substring_regex(column, r"^(\d+)\.0+$", r"\1") for column in (date, *columns)]
+    columns = [
+        pc.replace_substring_regex(column, r"^(\d+)(?:\.0+| *[-–] *\d\d?)$", r"\1") for column in (date, *columns)
+    ]
     if len(columns) > 2:
         date, *columns = pc.binary_join_element_wise(*columns[:3], "-"), *columns[3:]
         clock = pc.binary_join_element_wise(*(pc.utf8_lpad(one, 2, "0") for one in columns), ":") if columns else None
@@ -191,7 +193,7 @@ def _dated(text: Any, dates: Dates, clock: Clock) -> Floats:
     if stamps is None or instants is None:
         wrong |= np.array([not _is_time(cell) for cell in text.to_pylist()], bool)
         if pc.all(match_cells(text, r"^\d\d:\d\d(:\d\d(\.\d+)?)?$")).as_py():
-            raise CellError(wrong, NO_DATE, f"write {EXAMPLES.get(dates, EXAMPLE)}")
+            raise CellError(wrong, "is a clock time without a date", f"write {EXAMPLE}")
         raise CellError(wrong, "is not a time", f"write {EXAMPLES.get(dates, EXAMPLE)}, or {LEAVE_OUT}")
     local = _of_stamps(stamps, "wall")
     if halves:
