@@ -82,7 +82,7 @@ def format_value(m: MetricSpec, value: float | None) -> str:
 
 
 def folded(measures: Iterable[MetricSpec], first: str = "", most: int = 5) -> list[MetricSpec]:
-    """Return the metrics of cards: the objective `first`, headlines, one of near duplicates such as other cut-offs."""
+    """Return the metrics of cards: `first`, then headlines; one of near duplicates such as other cut-offs."""
     kinds: dict[str, MetricSpec] = {}
     for m in sorted(measures, key=lambda m: (m.key != first, not m.headline)):
         kinds.setdefault(re.split(r",| @| of ", m.label)[0], m)
