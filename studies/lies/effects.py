@@ -222,7 +222,7 @@ def not_reached(found: Sequence[Effect]) -> Iterator[str]:
 
 
 def pilot_findings(pilot: Mapping[Case, Effect]) -> Iterator[Claim]:
-    """Yield which rule loses less as a mean over the attacks, with and without gradients, and where both lose little."""
+    """Yield which rule loses less as a mean over the attacks, and where neither loses much."""
     for task, is_better in (("sessions", True), ("rules", False)):
         losses = {
             rule: [one.share for case, one in pilot.items() if (case.task, case.rule) == (task, rule) and case.liars]
