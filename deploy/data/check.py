@@ -9,14 +9,7 @@ import numpy as np
 
 from client.data.dataset import AnyDataset, DataSummary
 from client.data.read import COLUMNS, partition_read, read_all
-from client.data.summary import (
-    aliases_of,
-    amount,
-    decisions,
-    ignored_columns,
-    iso,
-    separator_of,
-)
+from client.data.summary import aliases_of, amount, decisions, ignored_columns, iso, separator_of
 from client.data.tables.account import Nouns, Reading, RowAccount
 from client.data.tables.schema import DEFAULT_DIALECT, Dialect, TableSchema, escape, normalize_title
 from client.data.tables.table import Table

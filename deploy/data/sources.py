@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from client.data.dataset import AnyDataset, is_demo, resolve_source
-from client.data.read import demo_partition, find_own_tables, partition_read, read_all
+from client.data.read import WRITTEN, demo_partition, find_own_tables, partition_read, read_all
 from client.data.schemes import Scheme
 from client.data.tables.schema import DEFAULT_DIALECT, Dialect
 from client.tasks.registry import CLIENT_TASKS
@@ -132,12 +132,7 @@ def notes(partitions: Sequence[AnyDataset]) -> list[str]:
 
 
 def write_clients(
-    task: str,
-    data: str,
-    partitions: Sequence[AnyDataset],
-    home: Path,
-    root: Path,
-    dialect: Dialect = DEFAULT_DIALECT,
+    task: str, data: str, partitions: Sequence[AnyDataset], home: Path, root: Path, dialect: Dialect = DEFAULT_DIALECT
 ) -> list[ClientSpec]:
     """Write each client's partition and return the descriptions of the clients.
 
@@ -159,7 +154,7 @@ def write_clients(
         owned = {str(table.resolve()) for table in find_own_tables(task, data)}
         placed = partial(ClientSpec, state=partitioning.state, source=partitioning.data)
         specs = [
-            placed(folder.name, task, share, folder, dialect=dialect.options if share in owned else ())
+            placed(folder.name, task, share, folder, dialect=(dialect if share in owned else WRITTEN).options)
             for folder, share in zip(homes, shares, strict=True)
         ]
     _store(home, specs)

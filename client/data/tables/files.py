@@ -114,6 +114,19 @@ NO_TABLES = {
 NO_TABLES |= {b"SQLite": "a database", b"%PDF-": "a PDF"}
 PAGE = re.compile(rb"(?i)[\xef\xbb\xbf\s]*<(!|\?xml|html|head|body|meta|table)")
 """Begin of HTML or XML."""
+SQL = r"(?is)(?=(--|/\*|set|begin|create|insert|copy|drop|use|pragma)\s).*?\b"
+TABLE = rf"{SQL}create table\W+(if not exists\W+)?(?P<TABLE>\w+)(?!.*(\bengine *=|\ncopy ))"
+SPARSE = 'BEGIN {print "user,item,rating"} {for(k = 2; k <= NF; k++) {split($k, c, ":"); print NR "," c[1] "," c[2]}}'
+WEKA = 'tolower($1) == "@attribute" {h = h s $2; s = ","} tolower($1) ~ /@data/ {d = 1; print h; next} d && !/^%/'
+LOADED = "import json, yaml; print(json.dumps(yaml.safe_load(open('FILE', 'rb')), default=str))"
+FOREIGN = (
+    (TABLE, "SQL", "(cat 'FILE'; echo 'SELECT * FROM TABLE;') | sqlite3 -header -csv > NAME-table.csv"),
+    (rf"{SQL}(insert into|create table|copy \S+ \()", "SQL", ""),
+    (r"(---\n|#.*\n|\s)*- [\w\"' ]+:[ \n]", "YAML", f'python3 -c "{LOADED}" > NAME-table.json'),
+    (r"[-+\d.]+( \d+:[-+.\deE]+)+ *\n", "LIBSVM", f"awk '{SPARSE}' 'FILE' > NAME-table.csv"),
+    (r"(?i)(\s|%.*\n)*@relation\b", "ARFF", f"awk '{WEKA} {{gsub(/\\047/, \"\\\"\"); print}}' 'FILE' > NAME-table.csv"),
+)
+"""Begins of other forms, their names, and commands that make a table of the file from its path and name."""
 PACKINGS = {b"\x1f\x8b": "gzip", b"BZh": "bzip2", b"\xfd7zXZ\x00": "xz", b"\x28\xb5\x2f\xfd": "Zstandard"}
 """First bytes of files."""
 UTF_16 = {codecs.BOM_UTF16_LE: "utf-16", codecs.BOM_UTF16_BE: "utf-16"}
@@ -223,14 +236,30 @@ def load(path: Path, encoding: str = "", skip_lines: int = 0) -> Content:
         if suffix_of(path) == ".parquet":
             raise DataError("not Parquet, as its name says; is the file complete?", path)
         data = _text(path, chain([first], rest), encoding or UTF_16.get(first[:2], "utf-8-sig"))
+    data = data.replace(b"\n\xef\xbb\xbf", b"\n")  # of files that were put together
     if b"\0" in data:
         line = data.count(b"\n", 0, data.index(b"\0")) + 1
         is_wide, wide = 3 * data.count(b"\0") > len(data), "utf-16-be" if data.startswith(b"\0") else "utf-16-le"
-        remedy = f"save the file as UTF-8, or say --encoding {wide}" if is_wide else "save the file as text in UTF-8"
+        less = f"run tr -d '\\0' < '{path}' > '{path.stem}-text{path.suffix}'"
+        remedy = f"save the file as UTF-8, or say --encoding {wide}" if is_wide else less
         raise DataError(f"NUL bytes are no text; {remedy}", path, line)
     if not data or data.isspace():
         raise DataError("the file is empty", path)
+    _check_form(path, data[:CHUNK].decode(errors="ignore"))
     return Content(path, data).below(skip_lines)
+
+
+def _check_form(path: Path, text: str) -> None:
+    """Accept text in no form that another tool must convert.
+
+    Raises:
+        DataError: It is in one; with the command.
+    """
+    for begin, form, command in FOREIGN:
+        if found := re.match(begin, text):
+            remedy = command.replace("TABLE", found.groupdict().get("TABLE", "")).replace("NAME", stem_of(path))
+            remedy = f"run {remedy.replace('FILE', str(path))}" if remedy else "save a table as CSV"
+            raise DataError(f"{form}, not a table; {remedy}", path)
 
 
 @contextmanager

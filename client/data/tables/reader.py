@@ -20,6 +20,7 @@ from client.data.tables.schema import (
     CELL_LENGTH,
     CLOCK,
     DATE_PARTS,
+    DATED,
     DEFAULT_DIALECT,
     FILE_NAME,
     LEAVE_EMPTY,
@@ -47,15 +48,17 @@ from client.data.tables.table import (
     cell_error,
     convert_distinct,
     drop_missing,
+    join_names,
     match_cells,
     may_be_thousands,
+    numbers_of,
     to_flags,
     to_numbers,
     to_text,
     try_cast,
 )
 from client.data.tables.text import SUFFIXES, Delimited, JsonLines, as_lines, is_object
-from client.data.tables.times import join_times, to_times
+from client.data.tables.times import FIRST, join_times, to_times
 from common.arrays import Flags, Floats, Ints
 from common.errors import DataError
 from common.text import count, one_name
@@ -112,13 +115,14 @@ def _decoding(content: Content) -> Iterator[None]:
         raise DataError(message, content.path) from None
 
 
-MOST_COLUMNS, LONGEST_CELL = 1_000, 10**6
+MOST_COLUMNS, LONGEST_CELL = 10_000, 10**6
 """Columns of a table, and bytes of a cell."""
 NOT_SET = "(not set)"
 """Cell of Google Analytics for a name that is unknown."""
-MOST_NAMED = 4
-"""Texts without a value that an error names as options."""
+MOST_NAMED, MOST_WORDS = 4, 12
+"""Texts without a value, and words of a scale, that an error names as options."""
 SUMS = "(grand|row)?totals?|sum|average|avg|mean|median|std(dev)?|count|min|max|n|summe|gesamt|durchschnitt|mittelwert"
+TOTALS, NUMBER = "(grand|sub)?[ -]?totals?", r"^\W*\d+([.,]\d+)?( ?\D*|/\d+)$|[★⭐]"
 CALENDAR = {"weekday", "dayofweek", "dow", "table"}.union(*DATE_PARTS)
 PLACES = re.compile(r"(?i:lat(itude)?|lon|lng|long(itude)?|elevation|location|(.*[ _.-])?id)|.*[a-z]I[dD]")
 """Titles of what sums others up, repeats the time, and describes a sensor."""
@@ -149,22 +153,50 @@ def by_items(cells: Cells, schema: TableSchema, dialect: Dialect, dates: Mapping
     """Return the cells with a row for each unit and item, or date, in place of a column for each of these.
 
     Raises:
-        DataError: Most cells are zeros, which may stand for no rating.
+        DataError: A column is missing, or may be no item, or names beside dates are not the only ones.
     """
     named = {name: k for k, title in cells.titled() for name in find_names([title], schema, dialect)}
     is_turned = not dates and schema.wide[0] in named and schema.unit not in named
     unit, item = (schema.unit, schema.wide[0])[:: -1 if is_turned else 1]
-    first = find_column(cells, dialect.columns.get(unit, cells.titles[named.get(unit, 0)]), "--column")
-    free = {k: title for k, title in cells.titled() if k not in (first, *named.values())}
+    others = [title for k, title in cells.titled() if k not in named.values() and not _is_about(title, wide=True)]
+    asked = dialect.columns.get(unit, cells.titles[named[unit]] if unit in named else (*others, "")[0])
+    names = [find_column(cells, one, "--column") for one in ([asked] if asked in cells.titles else asked.split("+"))]
+    free = {k: title for k, title in cells.titled() if k not in (*names, *named.values())}
     about = {k for k, title in free.items() if UNTITLED.fullmatch(title) or _is_about(title, wide=True)}
     items = dates or {k: title for k, title in free.items() if k not in about}
     left = [f"column '{escape(free[k])}' names no {item} and is not read" for k in free.keys() - items if free[k]]
     dialect.notes.extend(sorted(left))
-    long = Unpivoted.of(cells, [first], items, schema.wide, dialect)
-    zeros = match_cells(long.columns[-1], r"^0([.,]0*)?$")
-    if not dates and 2 * (pc.sum(zeros).as_py() or 0) > len(zeros) and not {"0", "none"} & {*dialect.missing}:
-        raise cells.header_error("most cells are 0; say --missing 0 if it stands for no rating, else --missing none")
-    return replace(long, titles=[unit, item, schema.wide[1]])
+    first, *others = map(to_text, cells.take([*names[:1], *(places := sorted(free.keys() - items))]))
+    texts = [k for k, text in zip(places, others, strict=True) if not pc.any(match_cells(text, NUMBER)).as_py()]
+    if dates and texts and unit not in dialect.columns and len(first.unique().drop_null()) < len(first):
+        joined = quoted("+".join(cells.titles[k] for k in (*names, *texts)))
+        raise cells.header_error(f"names are missing or recur; say --column {unit}={joined}", escape(asked))
+    long = Unpivoted.of(cells, names, items, schema.wide, dialect)
+    chosen = long.columns[-1].is_valid() if dates else _of_items(long, dialect)
+    columns = [column.filter(chosen) for column in (join_names(long.columns[: len(names)]), *long.columns[-2:])]
+    return replace(long, titles=[unit, item, schema.wide[1]], columns=columns, rows=long.rows[to_flags(chosen)])
+
+
+def _of_items(long: Unpivoted, dialect: Dialect) -> Any:
+    """Return R flags: the cells of columns that hold a number; all if none does.
+
+    Raises:
+        DataError: The numbers of a column are far above all others, so that it may be no item.
+    """
+    titles, cells = long.columns[-2:]
+    items = titles.filter(match_cells(cells, NUMBER)).unique()
+    chosen = pc.is_in(titles, value_set=items if len(items) else titles)
+    numbers = try_cast(pc.if_else(chosen, cells, None), pyarrow.float64())
+    if numbers is not None and "none" not in dialect.missing:
+        groups = pyarrow.table({"title": titles, "n": numbers}).group_by("title")
+        ends = groups.aggregate([("n", "min"), ("n", "max"), ("n", "count")]).sort_by([("n_max", "descending")])
+        top, other = (*ends.to_pylist(), {"n_max": None})[:2]
+        if other["n_max"] is not None and top["n_min"] > 2 * max(1, other["n_max"]) and top["n_count"] >= RECURS:
+            remedy = f"say --ignore {quoted(top['title'])} if it is no item, else --missing none"
+            raise long.header_error(f"numbers are far above those of other columns; {remedy}", escape(top["title"]))
+    left = titles.filter(pc.invert(chosen)).unique().to_pylist()
+    dialect.notes.extend(f"column '{escape(title)}' holds no number and is not read" for title in left)
+    return chosen
 
 
 def _is_about(title: str, *, wide: bool) -> bool:
@@ -242,14 +274,15 @@ def to_table(cells: Cells, schema: TableSchema, dialect: Dialect = DEFAULT_DIALE
 def _texts(cells: Cells, places: Mapping[str, int], schema: TableSchema, dialect: Dialect) -> dict[str, Any]:
     """Return the cells of each column; dates and clock times in several columns as one."""
     texts = dict(zip(places, cells.take(list(places.values())), strict=True))
-    of_file = [name for name, title in dialect.columns.items() if title == FILE_NAME and name not in texts]
-    rows = len(next(iter(texts.values())))
-    texts |= dict.fromkeys(of_file, pyarrow.array([stem_of(cells.content.path)] * rows, pyarrow.string()))
+    stem, rows = stem_of(cells.content.path), len(next(iter(texts.values())))
+    for name in [name for name, title in dialect.columns.items() if title.split("+")[0] == FILE_NAME]:
+        day = DATED.search(stem) if schema.column(name).kind == "time" else None
+        texts |= {name + CLOCK: texts.pop(name)} if name in texts else {}
+        texts[name] = pyarrow.array([day[0] if day else stem] * rows, pyarrow.string())
     for name in [name for name in texts if name + CLOCK in texts and CLOCK not in name]:
-        further = [to_text(texts.pop(key)) for key in places if _is_of(key, name) and key != name]
+        further = [to_text(texts.pop(key)) for key in list(texts) if _is_of(key, name) and key != name]
         first, is_name = to_text(texts[name]), schema.column(name).kind == "text"
-        names = pc.binary_join_element_wise(first, *further, ", ", null_handling="skip")
-        texts[name] = names if is_name else join_times(first, further)
+        texts[name] = join_names([first, *further]) if is_name else join_times(first, further)
     if ABOVE in dialect.missing:
         begin = to_text(cells.take([0])[0])
         for name in [name for name in texts if schema.column(name).kind == "text"]:
@@ -272,14 +305,15 @@ def _check_lists(text: Any, name: str, title: str, schema: TableSchema, dialect:
     Raises:
         CellError: Half or more have such a mark between names, of which some recur.
     """
-    if not (name in LISTED and LISTS in schema.names) or name in dialect.columns:
+    if name not in LISTED or name in dialect.columns or "none" in dialect.missing:
         return
     for cells in (to_text(part) for part in (text.slice(0, SAMPLE), text)):
         wrong = to_flags(match_cells(cells, rf"\S *({MARK}) *\S|\S,\S"))
         names = re.split(rf"{MARK}|,|\n", "\n".join(cells.filter(pyarrow.array(wrong)).to_pylist()))
         if 2 * wrong.sum() < max(len(cells) - cells.null_count, 4) or len({*names}) == len(names):
             return
-    remedy = f"say --column {LISTS}={quoted(title)}, or --column {name}={quoted(title)} if it is one name"
+    remedy = f"say --column {LISTS}={quoted(title)}" if LISTS in schema.names else "write a row for each"
+    remedy += f", or say --column {name}={quoted(title)} if it is one name"
     raise CellError(wrong, "seems to list several items", remedy)
 
 
@@ -339,8 +373,9 @@ def _chosen_rows(
     if cells.header_line and all(types.is_string(text.type) for text in texts.values()):
         same = [to_flags(pc.equal(texts[name], cells.titles[places[name]])) for name in texts if name in places]
         reasons["with the titles of the header again left out"] = np.all(same, axis=0)
-    if dialect.wide and schema.unit in texts and types.is_string(texts[schema.unit].type):
-        reasons["of sums and means left out"] = to_flags(match_cells(texts[schema.unit], f"^(?i:{SUMS})$"))
+    for name in [name for name in (schema.unit, *LISTED) if name in texts and types.is_string(texts[name].type)]:
+        sums = to_flags(match_cells(texts[name], f"^(?i:{SUMS if dialect.wide else TOTALS})$"))
+        reasons["of sums and means left out"] = reasons.get("of sums and means left out", False) | sums
     wanted: dict[str, Flags] = {}
     for title, _, value in (condition.partition("=") for condition in dialect.where):
         text = to_text(cells.take([find_column(cells, title, "--where", places)])[0])
@@ -438,13 +473,23 @@ def _remedy(error: CellError, column: Column, text: Any, title: str, *, is_neede
     remedy = error.remedy.replace(LEAVE_OUT, LEAVE_EMPTY) if column.blank == "missing" else error.remedy
     drop = f"--drop-empty {quoted(column.name if '+' in title else title)}"
     if not error.problem:
-        return f"{remedy}, or say {drop}"
+        above = f", or --missing {ABOVE} if it repeats the cell above"
+        is_repeated = column.kind == "text" and 5 * error.wrong.sum() > len(text) and not error.wrong[0]
+        return f"{remedy}, or say {drop}{above * bool(is_repeated)}"
+    if error.problem.endswith("without a date"):
+        remedy = f"name the file by its date, such as 2024-03-01.csv, and say --column {column.name}="
+        return remedy + quoted(f"{FILE_NAME}+{title}")
     if not error.problem.startswith(NO_VALUE):
         return remedy
-    if error.wrong.sum() == len(text) - _unfilled(text):  # no cell would be left
-        ignored = " ".join(f"--ignore {quoted(part)}" for part in title.split("+"))
-        return remedy if is_needed else f"{remedy}, or say {ignored}"
     wrong = list(dict.fromkeys(str(cell).strip() for cell in text.filter(pyarrow.array(error.wrong)).to_pylist()))
+    is_all = error.wrong.sum() == len(text) - _unfilled(text)
+    if words := numbers_of(wrong, is_all=is_all) if column.kind == "number" and len(wrong) <= MOST_WORDS else {}:
+        options = " ".join(f"--missing {quoted(f'{word}={number}')}" for word, number in words.items())
+        remedy = f"say {options}, with the numbers that you mean"
+    if is_all:  # no cell would be left
+        ignored = " ".join(f"--ignore {quoted(part)}" for part in title.split("+"))
+        remedy += f", or name another column with --column {column.name}=TITLE" * (column.required and not words)
+        return remedy if is_needed else f"{remedy}, or say {ignored}"
     is_few = len(wrong) <= MOST_NAMED and max(map(len, wrong)) < CELL_LENGTH
     options = [f"--missing {quoted(cell)}" for cell in (wrong if is_few else [WORDS])]
     return f"{remedy}, or say {' '.join([*options, *[drop][:is_needed]])}"
@@ -497,6 +542,13 @@ def _converted(text: Any, column: Column, dialect: Dialect, schema: TableSchema,
         raise CellError(~to_flags(values.is_valid()), "", f"fill it, or {LEAVE_OUT}")
     if column.kind == "number" and schema.unit and "none" not in dialect.missing:
         _check_sentinels(values.to_numpy(zero_copy_only=False))
+        zeros, least = to_flags(pc.equal(values, 0)), 0 if dialect.wide else 1  # 1 is the other end of likes
+        if column.name in schema.wide and 2 * zeros.sum() > len(zeros) and (pc.max(values).as_py() or 0) > least:
+            remedy = f"say --missing 0 --drop-empty {column.name} if it stands for no rating, else --missing none"
+            raise CellError(zeros, "is the most frequent rating", remedy)
+        if column.name in schema.wide and (pc.min(values).as_py() or 0) > FIRST:
+            remedy = f"name another column with --column {column.name}=TITLE, such as column4, else say --missing none"
+            raise CellError(to_flags(values.is_valid()), "seems to be a time in seconds", remedy)
     return values
 
 

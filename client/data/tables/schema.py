@@ -400,7 +400,7 @@ def match_titles(cells: Cells, schema: TableSchema, dialect: Dialect) -> dict[st
     """
     places = dict[str, int]()
     for name, title in dialect.columns.items():
-        joined = [] if _titled(cells, title) else [_titled(cells, part) for part in title.split("+")]
+        joined = [_titled(cells, part) for part in title.split("+") if part != FILE_NAME]
         if found := _titled(cells, title):
             places[name] = found[0]
         elif all(joined):
@@ -439,6 +439,7 @@ def _titled(cells: Cells, title: str) -> list[int]:
 def _matched(cells: Cells, column: Column, used: set[int], dialect: Dialect) -> list[int]:
     spellings = _spellings(column)
     found = [k for k, title in cells.titled() if k not in used and normalize_title(title) in spellings]
+    found = found or [k for k in used if cells.titles[k] == column.name]  # which another column has by an option
     plain = [normalize_title(cells.titles[k]) for k in found]
     if column.kind == "time" and sorted(plain) in (["date", "time"], ["date", "hour"], ["day", "time"]):
         return sorted(found, key=lambda k: normalize_title(cells.titles[k]) in ("time", "hour"))
@@ -498,6 +499,8 @@ def _check_required(cells: Cells, schema: TableSchema, places: Mapping[str, int]
         remedy = f"as a known export, say {command}"
     elif column.kind == "time" and (found := _dated(cells, {*places.values()})):
         remedy = f"'{escape(found)}' holds times: say --column {name}={quoted(found)}"
+    elif near and len(numbered := [one for one in titles if one.startswith(free[near[0]].rstrip("0123456789"))]) > 1:
+        remedy = f"say --column {name}s={quoted('+'.join(numbered), 10_000)}"
     elif near:
         title = free[near[0]]
         remedy = f"'{escape(title)}' is near: rename it, or say --column {name}={quoted(title)}"
@@ -507,11 +510,22 @@ def _check_required(cells: Cells, schema: TableSchema, places: Mapping[str, int]
         if 0 < len(dates) < 3:
             option = f"--column {schema.names[0]}=column{dates[0] if schema.rest == 'numbers' else 1}"
             remedy = f"line {cells.header_line} is a row of data; write a line of titles above it, or say {option}"
+        if "" in cells.titles[1:]:
+            remedy += f"; if titles stand in line {cells.header_line + 1}, say --skip-lines {cells.header_line}"
+        if not places and "session" in schema.names and (path := cells.content.path).suffix == ".csv":
+            remedy += f"; if each line is a session, run mv '{path}' '{path.with_suffix('.txt')}'"
         if name == schema.unit:
             remedy += f"; if the file is of one {name}, say --column {name}={FILE_NAME}"
         if cells.header_line and len(cells.titles) == 1:
             remedy += f"; if line {cells.header_line} is no header, say --skip-lines {cells.header_line}"
-    if schema.rest == "ignore" and schema.wide and _is_matrix(cells, places, schema):
+    is_row = any(re.match(r"-?\d+[.,]\d|-\d", title) for title in titles)
+    if (
+        schema.rest == "ignore"
+        and schema.wide
+        and len(titles) > 2
+        and not is_row
+        and places.keys().isdisjoint(schema.wide)
+    ):
         remedy += f"; if each further column is an {schema.wide[0]}, say --wide"
     raise cells.header_error(f"no column '{name}'; {remedy}", name)
 
@@ -533,15 +547,6 @@ def _dated(cells: Cells, used: Collection[int]) -> str:
         if (DATED.match(first) or is_unix) and not DATED.match(cells.titles[k]):
             return cells.titles[k] + ("" if ":" in first.removesuffix(" 00:00:00") else "".join(hours[:1]))
     return ""
-
-
-def _is_matrix(cells: Cells, places: Mapping[str, int], schema: TableSchema) -> bool:
-    """Return True if a table seems to have a person a row and a column for each item."""
-    further = [k for k, _ in cells.titled() if k not in places.values()][not places :]
-    first = [str(column[0].as_py() or "") for column in cells.take(further) if len(column)] if len(further) > 2 else []
-    is_number = re.compile(r"[-\d.,★☆\s]*|nan|NA|null").fullmatch
-    is_row = any(re.match(r"-?\d+[.,]\d|-\d", cells.titles[k]) for k in further)
-    return bool(first) and all(map(is_number, first)) and not is_row and places.keys().isdisjoint(schema.wide)
 
 
 def _check_single(cells: Cells, schema: TableSchema, places: Mapping[str, int]) -> None:

@@ -28,7 +28,7 @@ from client.data.tables.schema import (
 )
 from common.arrays import Flags, Floats, Ints
 from common.errors import DataError
-from common.text import ZERO_WIDTH
+from common.text import ZERO_WIDTH, one_name
 
 MISSING: tuple[str, ...] = ("", "na", "n/a", "nan", "null", "none", "nil", "-", "--", "?", ".", "#n/a", "#value!")
 MISSING += ("unavailable", "unknown")
@@ -61,9 +61,16 @@ PREFIXES = {"": 1.0, "m": 1e-3, "c": 1e-2, "k": 1e3, "K": 1e3, "M": 1e6, "G": 1e
 PREFIXES |= {"Ki": 2.0**10, "Mi": 2.0**20, "Gi": 2.0**30, "Ti": 2.0**40}
 SCALED = re.compile(r"(?P<prefix>[KMGT]i|[mckKMGT]?)(?P<base>B|B/s|W|Wh|VA|VAh|V|A|Hz|J|bit|bit/s|bps|g|m|l|L)")
 """Prefix of a unit -> factor, and units that may differ by a prefix."""
-STARS, FULL_STAR = r"^[★⭐\x{FE0F}]*½?[☆✩]*$", "[★⭐]"
+STARS, FULL_STAR = r"^([★⭐♥❤\x{FE0F}]*½?[☆✩♡]*|\*+)$", "[★⭐♥❤*]"
 """Ratings as stars, of which the full ones count."""
 INFINITE = r"(?i)^[+-]?inf(inity)?$"
+FIGURE = re.compile(r"'?(?P<below>\()?(?P<figure>\d+(\.\d+)?)(?P<minus>-$)?(\)|\s?[-–|]\s?\d+(\.\d+)?|[\s:(–-]+\D+)?")
+"""Number as spreadsheets write it in text or below zero, with a label, or a range."""
+SCALE = re.compile(
+    r"(?i)((?:strongly|very) (?:dis|un|bad|poor|low)|terrible|worst|never)|(dis|un|bad|poor|low|no?\b|off$|down|false|👎)|"
+    r"(neutral|neither|medium|moderate|ok|average|fair|some)|(?!(?:strongly|very)\b|excellent|great|best|always)(.)"
+)
+"""Begins of words from bad to good."""
 
 
 def to_text(column: Any) -> Any:
@@ -180,6 +187,20 @@ def try_float(text: str) -> float | None:
     return number if math.isfinite(number) else None
 
 
+def numbers_of(words: Sequence[str], *, is_all: bool) -> dict[str, str]:
+    """Return numbers that words may stand for: their figures or, of all cells, places from bad to good; else none."""
+    if all(figures := [FIGURE.fullmatch(word) for word in words]):
+        return {one[0]: "-" * bool(one["below"] or one["minus"]) + one["figure"] for one in figures if one}
+    if not is_all or re.search(r"\d", "".join(words)):
+        return {}
+    ranks = {word: (found.lastindex or 0) if (found := SCALE.match(word)) else 5 for word in words}
+    if all(re.fullmatch("[A-Fa-f][+-]?", word) for word in words):  # school marks: C, B-, B, B+, A
+        ranks = {word: k for k, word in enumerate(sorted(words, key="{},".format, reverse=True))}
+    if len({*ranks.values()}) < len(words):
+        return dict.fromkeys(words, "NUMBER")
+    return {word: str(k + (len(words) != 2)) for k, word in enumerate(sorted(words, key=ranks.__getitem__))}
+
+
 def convert_distinct(text: Any, convert: Callable[[Any], Any]) -> Any:
     """Convert each distinct text of a long column once if there are few; otherwise every cell.
 
@@ -198,10 +219,19 @@ def convert_distinct(text: Any, convert: Callable[[Any], Any]) -> Any:
 
 
 def drop_missing(text: Any, further: Sequence[str] = ()) -> Any:
-    """Return text with null for what stands for a missing value."""
+    """Return text with null for what stands for a missing value, and with the number of each `WORD=NUMBER`."""
+    for word, _, figure in (value.rpartition("=") for value in further if "=" in value):
+        is_word = pc.fill_null(pc.equal(pc.utf8_lower(text), one_name(word).lower()), False)
+        text = text if (number := try_float(figure)) is None else pc.if_else(is_word, str(number), text)
     values = pyarrow.array([*MISSING, *(value.lower() for value in further)])
     missing = pc.is_in(pc.utf8_lower(text), value_set=values)
     return pc.if_else(missing, None, text)
+
+
+def join_names(columns: Sequence[Any]) -> Any:
+    """Return names of their parts, without missing ones; Arrow would leave out the rows without any."""
+    last = pc.if_else(pc.coalesce(*columns).is_valid(), columns[-1], "")
+    return pc.binary_join_element_wise(*columns[:-1], last, ", ", null_handling="skip")
 
 
 def try_cast(text: Any, kind: Any) -> Any:
@@ -301,10 +331,12 @@ def split_items(text: str) -> list[str]:
 
 
 def split_lists(cells: Sequence[str | None]) -> list[list[str]]:
-    """Return the items of cells that each list some, by the mark that half of the cells contain."""
-    mark = next((mark for mark in MARKS if 2 * sum(mark in (cell or "") for cell in cells) >= len(cells)), "")
+    """Return the items of cells that each list some, by the mark that most cells with several words contain."""
+    marks = MARKS if any(cell and cell[0] == "[" for cell in cells) else (*MARKS, ",")
+    several = [cell for cell in cells if cell and re.search(f"{MARK}|[, ]", cell)]
+    mark = next((mark for mark in marks if several and 2 * sum(mark in cell for cell in several) >= len(several)), "")
     lists = [(cell or "").split(mark) if mark else split_items(cell or "") for cell in cells]
-    return [[name for cell in names if (name := cell.strip())] for names in lists]
+    return [[name for cell in names if (name := re.sub('^"(.*)"$', r"\1", cell.strip()))] for names in lists]
 
 
 @dataclass(frozen=True, eq=False)

@@ -7,7 +7,7 @@ import re
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
-from itertools import islice
+from itertools import islice, takewhile
 from typing import IO, Any, Literal
 
 import pyarrow
@@ -54,6 +54,8 @@ class Delimited(Cells):
             span = f"lines {first} to {header - 1}" if header - first > 1 else f"line {first}"
             dialect.account.notes.append(f"{span}, above the header, not read")
         content = content.below(header - 1)
+        if b'="' in content.data:  # text, as spreadsheets write it
+            content = replace(content, data=re.sub(rb'(?m)(^|[,;\t])=("[^"\n]*")(?=[,;\t]|$)', rb"\1\2", content.data))
         content, delimiter = _separated(content, schema, dialect)
         if delimiter != "\t" and re.search(rb'\\"[^,;|\n"]', content.data):  # not a backslash at the end of a cell
             content = replace(content, data=content.data.replace(b'\\"', b'""'))
@@ -72,8 +74,12 @@ class Delimited(Cells):
             return cls(content, numbered, dialect=dialect, delimiter=delimiter, footers=footers)
         if _is_headerless(titles, schema, dialect):
             return cls(content, schema.positions[: len(titles)], delimiter=delimiter, footers=footers)
-        body = file.tell()
-        titles = _as_wide_as_rows(titles, [cells for _, cells in islice(_records(file, delimiter), BELOW)])
+        body, rows = file.tell(), [(cells, file.tell()) for _, cells in islice(_records(file, delimiter), BELOW)]
+        titles = _as_wide_as_rows(titles, [cells for cells, _ in rows])
+        units = list(takewhile(lambda row: not any(map(FIGURE.match, row[0])), rows))
+        if schema.rest == "numbers" and 0 < len(units) < len(rows):
+            body = units[-1][1]
+            dialect.notes.append(f"{count(len(units), 'line')} below the titles ('{units[0][0][-1]:.40}', …) not read")
         kinds = {column.name: column.kind for column in schema.columns}
         named = [(k, find_names([title], schema, dialect)) for k, title in enumerate(titles) if title]
         rest = {"number"} if schema.rest == "numbers" else set[str]()
@@ -410,14 +416,20 @@ def as_lines(content: Content) -> Content:
     if LOGGED.match(first):
         records = [found.groupdict() if (found := LOGGED.match(text)) else {} for _, text in content.lines()]
     elif one and more:
-        is_nested = any(isinstance(value, dict) for value in one.values())
+        is_nested = any(isinstance(value, dict) or _is_list(value) for value in one.values())
         records = [record for _, record in _json_records(content)] if is_nested else []
     else:
         try:
             records = _records_in(json.loads(content.data)) if first.lstrip().startswith(("[", "{")) else []
         except (ValueError, RecursionError):
             records = []
+    if len(names := {name for one in records for name, value in one.items() if _is_list(value)}) == 1:  # a row for each
+        records = [{**one, name: inner} for name in names for one in records for inner in one.get(name) or [{}]]
     return replace(content, data="\n".join(json.dumps(_flat(one)) for one in records).encode()) if records else content
+
+
+def _is_list(value: Any) -> bool:
+    return isinstance(value, list) and isinstance((*value, None)[0], dict)
 
 
 LOGGED = re.compile(

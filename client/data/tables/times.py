@@ -37,12 +37,14 @@ HALF_DAY, MIDNIGHT = r"(?i)(\d) *([ap])\.?m\.?(\W|$)", r"([T ])24(?::00(?::00(?:
 SPAN = r"^(\S.*?:\d\d\S*) +(?:[-–—]|to|until|bis) +\S*\d.*$|^(\d{4}-\d\d-\d\d[^/]*)/(?:\d{4}-|PT?\d).*$"
 """Begin and end in one cell, of which the begin is read."""
 SCIENTIFIC = r"^\d\.(?P<digits>\d+)[eE]\+?(?P<power>\d{1,2})$"
-EXPONENT = r"^(\d+)[.,](\d+[eE]\+?\d+)$"
+EXPONENT = r"^(\d+)[.,](\d+[eE]\+?\d+)$|^(\d{5,}),(\d+)$"
+"""Numbers that a spreadsheet cut, and its days with a decimal comma."""
 REGION = r" *\[?([A-Z][A-Za-z]+/[A-Za-z_/+-]+)\]?$"
 SPELLINGS = (
     (r"(?i)(\d) *(?:z|utc|gmt)$", r"\1Z"),
     (r"(:\d\d) +([+-]\d)", r"\1\2"),
     (r"(\d)(?:[Tt]| +)(\d)", r"\1 \2"),
+    (r" (\d\d?) ?h ?(\d\d)$", r" \1:\2"),
     (r"(:\d\d)[.,](\d{1,6})\d*", r"\1.\2"),
     (r"^(\d{8})(\d{2,6})$", r"\1 \2"),
     (r"^(\d{4})(\d\d)(\d\d)( |$)", r"\1-\2-\3\4"),
@@ -54,16 +56,20 @@ SPELLINGS = (
     (r"^(\d{1,2})\.(\d{1,2})\.(\d\d)\b", r"19\3-\2-\1"),
 )
 """Ways to write ISO 8601, and dates between points, whose day comes first."""
-OF_ISO = 8
+OF_ISO = 9
 """Number of those that write ISO 8601."""
 CENTURIES = ((r"^(\d\d?[/-]\d+[/-])([0-6]\d)\b", r"\120\2"), (r"^(\d\d?[/-]\d+[/-])(\d\d)\b", r"\119\2"))
 ORDERS = {"dmy": r"\3-\2-\1", "mdy": r"\3-\1-\2"}
 SINGLE_DIGIT = (r"(^|[-+: ])(\d)\b", r"\10\2")
 
-DAYS = "mon|tue|wed|thu|fri|sat|sun"
-MONTHS = "jan feb mar|mär|mrz apr|avr may|mai jun|juin jul|juil aug|ago|août sep|set oct|okt nov dec|dez|dic|déc"
+DAYS = (
+    r"^(?:mo|di|mi|do|fr|sa|so|(?:mon|tue|wed|thu|fri|sat|sun|dien|mitt|don|sam|sonn|lun|mardi|marte|mer|mié|jeu|jue|gio|"
+    r"ven|vie|sáb|sab|dim|dom)[\p{L}-]*)\.?,? +"
+)
+MONTHS = "jan|ene|gen feb|fév|fev mar|mär|mrz|mrt apr|avr|abr may|mai|mei|mag jun|juin|giu jul|juil|lug aug|ago|août"
+MONTHS += " sep|set oct|okt|ott|out nov dec|dez|dic|déc"
 LAYOUTS = (
-    (rf"^(?:{DAYS})[a-z]*\.?,? +", ""),
+    (r"(?: de|(\d) of)\b", r"\1"),
     (r"^(\d{1,2})(?:st|nd|rd|th|\.)?[ /-]*@(\d\d)@[ ,/-]*(\d{4})\b[:,]?", r"\3-\2-\1 "),
     (r"^(\d{1,2})[ ./-]*@(\d\d)@[ ,/-]*([0-6]\d)\b", r"20\3-\2-\1"),
     (r"^(\d{1,2})[ ./-]*@(\d\d)@[ ,/-]*(\d\d)\b", r"19\3-\2-\1"),
@@ -112,7 +118,7 @@ def to_times(column: Any, dates: Dates, clock: Clock, missing: tuple[str, ...] =
     stamps = try_cast(column, pyarrow.timestamp("us")) if is_plain else None
     if stamps is not None:
         return _checked(_of_stamps(stamps, clock), clock)
-    text = pc.replace_substring_regex(drop_missing(to_text(column), missing), EXPONENT, r"\1.\2")
+    text = pc.replace_substring_regex(drop_missing(to_text(column), missing), EXPONENT, r"\1\3.\2\4")
     if dates != "auto":
         return _checked(_dated(text, dates, clock), clock)
     _check_digits(text, clock)
@@ -144,7 +150,9 @@ def _check_digits(text: Any, clock: Clock) -> None:
 
 def join_times(date: Any, columns: Sequence[Any]) -> Any:
     """Return dates and clock times as one text: a date and a clock, or a year, month, day, hour and so on."""
-    columns = [pc.replace_substring_regex(column, r"^(\d+)\.0+$", r"\1") for column in (date, *columns)]
+    columns = [
+        pc.replace_substring_regex(column, r"^(\d+)(?:\.0+| *[-–] *\d\d?)$", r"\1") for column in (date, *columns)
+    ]
     if len(columns) > 2:
         date, *columns = pc.binary_join_element_wise(*columns[:3], "-"), *columns[3:]
         clock = pc.binary_join_element_wise(*(pc.utf8_lpad(one, 2, "0") for one in columns), ":") if columns else None
@@ -184,6 +192,8 @@ def _dated(text: Any, dates: Dates, clock: Clock) -> Floats:
     instants = try_cast(pc.if_else(zoned, text, None), pyarrow.timestamp("us", "UTC"))
     if stamps is None or instants is None:
         wrong |= np.array([not _is_time(cell) for cell in text.to_pylist()], bool)
+        if pc.all(match_cells(text, r"^\d\d:\d\d(:\d\d(\.\d+)?)?$")).as_py():
+            raise CellError(wrong, "is a clock time without a date", f"write {EXAMPLE}")
         raise CellError(wrong, "is not a time", f"write {EXAMPLES.get(dates, EXAMPLE)}, or {LEAVE_OUT}")
     local = _of_stamps(stamps, "wall")
     if halves:
@@ -213,7 +223,8 @@ def _respelt(text: Any, dates: Dates) -> Any:
     Raises:
         CellError: It is not settled whether the day or the month comes first.
     """
-    if pc.any(match_cells(text, rf"(?i)\b(?:{DAYS}|{'|'.join(MONTHS.split())})")).as_py():
+    text = pc.replace_substring_regex(text, f"(?i){DAYS}", "")
+    if pc.any(match_cells(text, rf"(?i)\b(?:{'|'.join(MONTHS.split())})")).as_py():
         for number, names in enumerate(MONTHS.split(), start=1):
             text = pc.replace_substring_regex(text, rf"(?i)\b(?:{names})[a-zäéû]*\.?", f"@{number:02}@")
         for pattern, spelling in LAYOUTS:

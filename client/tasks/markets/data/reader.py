@@ -302,7 +302,7 @@ def _file(path: Path, name: str, dialect: Dialect) -> tuple[dict[str, Records], 
     content = load(path, dialect.encoding, dialect.skip_lines)
     if suffix_of(path) != ".json" and not re.fullmatch(METADATA[0], plain_name(path)):
         cells = detect_cells(content, SCHEMA, dialect)
-        if "asin" not in cells.titles or USER in find_names(cells.titles, SCHEMA, dialect):
+        if cells.delimiter or "asin" not in cells.titles or USER in find_names(cells.titles, SCHEMA, dialect):
             return to_records(to_table(cells, SCHEMA, dialect), name), []
     products = list(read_metadata(content))
     return {name: Records.of_pairs([(one.item, other) for one in products for other in one.related])}, products
@@ -348,8 +348,5 @@ def summarize(options: MarketsOptions, markets: Markets) -> DataSummary:
         train=pairs - test,
         test=test,
         need=f"a pair needs {count(least, 'user')} of both items (tasks.markets.co-rating), or a list of pairs",
-        totals={
-            "item": len(markets.vocabulary.items),
-            "rating": sum(len(market.ratings) for market in markets.units),
-        },
+        totals={"item": len(markets.vocabulary.items), "rating": sum(len(market.ratings) for market in markets.units)},
     )

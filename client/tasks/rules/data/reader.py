@@ -191,7 +191,7 @@ def _rows(path: Path, setup: Setup, dialect: Dialect) -> Iterator[tuple[RuleRows
     if is_recrules(path):
         yield read_recrules(path, setup), None
         return
-    if path.is_file() and suffix_of(path) not in TABLES:
+    if path.is_file() and suffix_of(path) not in (*TABLES, ".json"):
         form = suffix_of(path) or path.suffix
         raise DataError(f"'{form}' is no known form of table; give one of {', '.join(TABLES)}", path)
     for file in find_tables(path):

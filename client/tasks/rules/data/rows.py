@@ -84,7 +84,9 @@ def to_rows(table: Table) -> RuleRows:
     for name in (STATE, VERB):
         separated = to_flags(pc.match_substring(table.columns[name], SEPARATOR))
         if separated.any():
-            raise table.error(name, separated, f"contains '{SEPARATOR}'", "write it without")
+            raise table.error(
+                name, separated, f"contains '{SEPARATOR}'", f"run sed 's/{SEPARATOR}/ to /g' '{table.path}' > new.csv"
+            )
     return encode_rows(table.columns, table.numbered)
 
 

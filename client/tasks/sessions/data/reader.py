@@ -18,7 +18,7 @@ from client.data.tables.files import TABLES, Content, files_in, find_tables, loa
 from client.data.tables.files import TEST as HELD_OUT
 from client.data.tables.reader import detect_cells, read_table, to_table
 from client.data.tables.schema import DEFAULT_DIALECT, Codes, Column, Dialect, TableSchema, find_names, normalize_title
-from client.data.tables.table import Table, split_items, to_flags
+from client.data.tables.table import Table, split_items, split_lists, to_flags
 from client.data.tables.text import JsonLines
 from client.tasks.sessions.data.log import (
     CASE,
@@ -459,15 +459,16 @@ def _sessions(path: Path, dialect: Dialect) -> Log:
         if odd := NO_SESSION.search(content.data):
             line = content.data.count(b"\n", 0, odd.start()) + 1
             remedy = f"say --skip-lines {line}" if odd[1] else "write a table with titles such as user,item,timestamp"
+            remedy = f"run (printf 'user\\titems\\n'; cat '{path}') > '{path.stem}-table.tsv'" if odd[2] else remedy
             raise DataError(f"not item ids alone; {remedy}", path, line)
-        sessions = [split_items(one_name(text)) for _, text in content.lines()]
+        sessions = split_lists([one_name(text) for _, text in content.lines()])
         return log_of_sessions(sessions, TRAIN, _numbered(content, len(sessions), dialect.account))
     table = to_table(cells, SCHEMA, dialect)
     return log_of_clicks(table.listed(ITEM, SESSION) if ITEMS in table else table, GAP)
 
 
-NO_SESSION = re.compile(rb"(?m)^(?:([#%@]).*|.*\d\d:\d\d:\d\d.*|.* -2 *)$")
-"""Line of a comment, of a log, or of SPMF's sequences with their ends."""
+NO_SESSION = re.compile(rb"(?m)^(?:([#%@]).*|.*\d\d:\d\d:\d\d.*|.* -2 *|([^\t ]+\t[^\t]*[ ,;|].*))$")
+"""Line of a comment, of a log, of SPMF's sequences with their ends, or of a user and items."""
 
 
 def summarize(options: SessionsOptions, visits: Visits) -> DataSummary:

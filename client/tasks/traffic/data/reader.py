@@ -459,6 +459,10 @@ def _file(path: Path, dialect: Dialect, variable: str) -> Readings:
     if dates := _dates_of(cells):
         dated = replace(SCHEMA, wide=(TIME, variable or VALUE))
         cells, dialect = by_items(cells, dated, dialect, dates), replace(dialect, columns={}, wide=False)
+    if len(calendar := [title for _, title in cells.titled() if CALENDAR.fullmatch(title)]) > 2:
+        raise cells.header_error(
+            f"'{calendar[0]}' to '{calendar[-1]}' are columns of days or months; save a row for each day"
+        )
     if not dialect.wide and (minutes := _minutes_of(cells)):
         cells, dialect = _by_hours(cells, minutes, variable or VALUE, dialect)
     return to_readings(to_table(cells, SCHEMA, dialect), wide=dialect.wide, variable=variable)
@@ -471,6 +475,9 @@ def _dates_of(cells: Cells) -> dict[int, str]:
     return {k: one.string + "-01" * bool(one[2]) for k, one in found.items()} if len(found) > 2 else {}
 
 
+CALENDAR = re.compile(
+    "(?i)(jan|feb|mar|apr|ma[iy]|ju[nl]|aug|sep|o[ck]t|nov|de[cz]|mon|tue|wed|thu|fri|sat|sun)[a-z]*|mo|di|mi|do|fr|sa|so"
+)
 HOUR_TITLE = re.compile(r"(?i)(?:h|hr|he|hour)?[ _.-]*(\d\d?)(?:[:.h]?(\d\d))?(?: ?([ap])m)?(?: *[-–] *\S+)?")
 """Title of a column of the readings at a time of the day."""
 
