@@ -483,7 +483,8 @@ def _remedy(error: CellError, column: Column, text: Any, title: str, *, is_neede
         return remedy
     wrong = list(dict.fromkeys(str(cell).strip() for cell in text.filter(pyarrow.array(error.wrong)).to_pylist()))
     is_all = error.wrong.sum() == len(text) - _unfilled(text)
-    if words := numbers_of(wrong, is_all=is_all) if column.kind == "number" and len(wrong) <= MOST_WORDS else {}:
+    is_word = column.kind == "number" and len(wrong) <= MOST_WORDS and (is_all or error.problem == NO_VALUE[0])
+    if words := numbers_of(wrong, is_all=is_all) if is_word else {}:
         options = " ".join(f"--missing {quoted(f'{word}={number}')}" for word, number in words.items())
         remedy = f"say {options}, with the numbers that you mean"
     if is_all:  # no cell would be left

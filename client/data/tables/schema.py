@@ -439,7 +439,7 @@ def _titled(cells: Cells, title: str) -> list[int]:
 def _matched(cells: Cells, column: Column, used: set[int], dialect: Dialect) -> list[int]:
     spellings = _spellings(column)
     found = [k for k, title in cells.titled() if k not in used and normalize_title(title) in spellings]
-    found = found or [k for k in used if cells.titles[k] == column.name]  # which another column has by an option
+    found = found or [k for k in used if column.required and cells.titles[k] == column.name]  # twice, by an option
     plain = [normalize_title(cells.titles[k]) for k in found]
     if column.kind == "time" and sorted(plain) in (["date", "time"], ["date", "hour"], ["day", "time"]):
         return sorted(found, key=lambda k: normalize_title(cells.titles[k]) in ("time", "hour"))
