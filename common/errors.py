@@ -74,6 +74,10 @@ class RefusedError(FedloomError):
     """Request that the client's policy forbids."""
 
 
+PAUSED_BY_OWNER, ASKS_FORGETTING = "paused by its owner", "asks to be forgotten"
+"""Reasons of a client that its owner has paused, and of one whose owner wants the server to forget it."""
+
+
 class StateError(FedloomError):
     """Private state on disk that is unreadable or belongs to other data."""
 

@@ -16,6 +16,7 @@ EXCEPTIONS = "no_grpc_proxy", "no_proxy"
 """Those with the hosts that are reached without one."""
 
 HERE = "localhost", "127.0.0.1", "::1"
+"""Usual names and addresses of this machine."""
 
 _NAME = r"[A-Za-z0-9_]([A-Za-z0-9_-]*[A-Za-z0-9_])?"
 NAME = re.compile(rf"(?=.{{1,253}}$){_NAME}(\.{_NAME})*\.?")

@@ -1,10 +1,13 @@
 """Registry of tasks or methods: built-in entries and entry points of packages, imported on first use."""
 
 import re
+import sys
 from collections.abc import Callable, Iterator, Mapping
 from functools import cached_property
 from importlib import import_module
 from importlib.metadata import EntryPoint, entry_points
+from importlib.util import find_spec, module_from_spec
+from types import ModuleType
 from typing import Any, Generic, TypeVar
 
 from common.errors import ConfigError
@@ -25,6 +28,29 @@ def load_attribute(path: str) -> Any:
 def imported(path: str) -> Callable[..., Any]:
     """Return a function that calls the one at `module:attribute`, which it imports when it is called."""
     return lambda *arguments, **options: load_attribute(path)(*arguments, **options)
+
+
+class _Postponed(ModuleType):
+    """Module without content, that is executed when an attribute of it is read.
+
+    The standard library's `LazyLoader` executes it at the next `import`, which reads `__spec__`.
+    """
+
+    def __getattr__(self, name: str) -> Any:
+        object.__setattr__(self, "__class__", ModuleType)
+        if (spec := self.__spec__) and spec.loader:
+            self.__path__ = spec.submodule_search_locations or []
+            spec.loader.exec_module(self)
+        return getattr(self, name)
+
+
+def postpone(package: str) -> None:
+    """Let later imports of a package give a module that is executed when an attribute of it is read."""
+    if package not in sys.modules and (spec := find_spec(package)):
+        module = module_from_spec(spec)
+        del module.__path__  # an import of a submodule reads it
+        object.__setattr__(module, "__class__", _Postponed)
+        sys.modules[package] = module
 
 
 class Registry(Mapping[str, EntryT], Generic[EntryT]):

@@ -5,10 +5,10 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from common.options import Scalar
+from deploy.cli.output import silence
 from deploy.federation.apart import call, call_for_json
 from deploy.federation.sweep import sweep as run_sweep
 from fedloom.arguments import Data, as_words, in_python_words, stored
-from fedloom.console import silence
 from fedloom.runs import Row, Run, load_run
 
 

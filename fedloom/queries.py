@@ -10,6 +10,7 @@ from common.files import expand_home
 from common.options import Scalar
 from common.text import one_name
 from deploy.cli.options import STATE, DataRequest, TrainingData
+from deploy.cli.output import silence
 from deploy.commands.recommend import find_answering, queries_of_all
 from deploy.data.check import DataReport, check_data, require_trainable
 from deploy.federation.runs import find_run
@@ -19,7 +20,6 @@ from deploy.serving.export import export_run
 from deploy.serving.models import open_run
 from deploy.tasks.registry import DEPLOY_TASKS
 from fedloom.arguments import Data, Words, pick, refuse_further, stored
-from fedloom.console import silence
 from server.record.result import Result
 
 __all__ = ["DataReport", "Recommendation", "check", "export_onnx", "forecast", "recommend"]

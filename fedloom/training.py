@@ -10,11 +10,11 @@ import torch
 
 from common.options import Scalar
 from deploy.cli.options import RunRequest, TrainingData
+from deploy.cli.output import silence
 from deploy.federation.here import Here, train_here
 from deploy.federation.runs import runs_folder
 from deploy.federation.watch import finish
 from fedloom.arguments import Data, pick, refuse_further, stored
-from fedloom.console import silence
 from fedloom.runs import Run, round_row
 from server.record.events import Event, RoundEvent
 from server.record.folder import RunDirectory

@@ -20,9 +20,8 @@ from common.tasks.vocabulary import Vocabulary
 from common.text import count
 from server.compose import build_method
 from server.record.events import Start
-from server.record.folder import RunDirectory
+from server.record.folder import BEST_MODEL, RunDirectory
 from server.record.journal import restore
-from server.record.model_choice import BEST_MODEL
 from server.record.result import Parent, Result
 from server.round.state import PARENT_SUMS, SUMS, RunState
 

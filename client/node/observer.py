@@ -30,11 +30,6 @@ class Observer:
         self._attempts, self._was_connected = 0, True
         self.report(f"connected{again} to {self.address} as {self.client or f'node {node_id}'}")
 
-    def reached(self, node_id: int) -> None:
-        """Log the first answer of a server that was away."""
-        if self._attempts:
-            self.connected(node_id)
-
     def away(self, error: FedloomError) -> None:
         """Log failed attempts at growing distances, for each kind of error the 1st, 3rd, 10th and so on."""
         self._attempts = self._attempts + 1 if type(error) is self._fault else 1

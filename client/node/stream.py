@@ -287,7 +287,7 @@ class NodeStream:
             error = excess
             self._call.cancel()
         except grpc.RpcError as failure:
-            error = self._fault or (error if self._has_notice() else explain(failure, self._server))
+            error = self._fault or (error if "" in self._notices else explain(failure, self._server))
         except (DecodeError, WireError) as failure:
             error = ServerAwayError(f"{self._server.address} sent malformed frames ({failure})")
             self._call.cancel()
@@ -343,9 +343,6 @@ class NodeStream:
                 case "notice" if frame.notice.task in ("", self._sending):
                     self._notices[frame.notice.task] = frame.notice
             self._news.notify_all()
-
-    def _has_notice(self) -> bool:
-        return "" in self._notices
 
     def _check(self) -> None:
         if self._error is not None:

@@ -12,17 +12,11 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import IO, Any
 
-from common.errors import RefusedError
+from common.errors import ASKS_FORGETTING, PAUSED_BY_OWNER, RefusedError
 from common.files import remove_drafts
 
 PAUSED = "paused"
 """File that exists while the owner has paused all clients of the state folder."""
-
-PAUSED_TEXT = "paused by its owner"
-"""Reason in the reply of a paused client."""
-
-FORGET_TEXT = "asks to be forgotten"
-"""Reason in the reply of a client whose owner wants the server to forget it."""
 
 DELIVERED = "delivered"
 """Content of a client's request to be forgotten once the server has it."""
@@ -91,7 +85,7 @@ class OwnerControl:
         """
         self.check_not_forgotten()
         if is_paused(self._folder):
-            raise RefusedError(PAUSED_TEXT)
+            raise RefusedError(PAUSED_BY_OWNER)
 
     def check_not_forgotten(self) -> None:
         """Accept an invitation unless the owner wants the client to be forgotten.
@@ -101,7 +95,7 @@ class OwnerControl:
         """
         self._has_asked = _forget_path(self._pid_path).exists()
         if self._has_asked:
-            raise RefusedError(FORGET_TEXT)
+            raise RefusedError(ASKS_FORGETTING)
 
     def acknowledge(self) -> None:
         """Note that the server has received the last reply, which may have asked it to forget this client."""

@@ -10,7 +10,7 @@ from torch import Tensor, nn
 from torch.func import vmap
 
 from client.training.stacks import Tensors
-from client.training.steps import grad_and_value
+from client.training.steps import Loss, OneGradient, grad_and_value
 from common.privacy.grid import add_gaussian
 
 
@@ -36,9 +36,6 @@ def secret_generator(noise: DpSgdNoise) -> torch.Generator:
     """
     return torch.Generator().manual_seed(int(noise.generator().integers(2**63)))
 
-
-Loss = Callable[[Tensors, Tensors, Tensors], Tensor]
-"""(parameters, batch, dropout masks of one step) -> mean loss of the batch's records, a scalar."""
 
 JOINS, CLIP, EXPECTED, GAUSSIAN = "dp.joins", "dp.clip", "dp.expected", "dp.gaussian/"
 """Keys of private step inputs: mask of sampled records, C, expected number, zC·N(0, I) a parameter."""
@@ -94,9 +91,7 @@ def _sample_records(rows: int, records: int, steps: int, noise: DpSgdNoise, gene
     return {JOINS: joins, CLIP: torch.full((steps,), noise.clip), EXPECTED: torch.full((steps,), expected)}
 
 
-def private_gradient(
-    loss: Loss, shared: Collection[str] = ()
-) -> Callable[[Tensors, Tensors, Tensors], tuple[Tensors, Tensor]]:
+def private_gradient(loss: Loss, shared: Collection[str] = ()) -> OneGradient:
     """Return the private gradient, in place of `grad_and_value(loss)`.
 
     It is (Σ_{i joins} min(1, C/‖g_i‖) g_i + zC·N(0, I)) / (qn).
@@ -147,11 +142,7 @@ def _finite(gradient: Tensor) -> Tensor:
     return torch.nan_to_num(gradient, 0.0, 0.0, 0.0)
 
 
-RecordGradient = Callable[[Tensors, Tensors, Tensors], tuple[Tensors, Tensor]]
-"""(parameters, batch, step inputs) -> gradient, loss."""
-
-
-def opacus_gradient(record_gradient: RecordGradient, shared: Collection[str] = ()) -> RecordGradient:
+def opacus_gradient(record_gradient: OneGradient, shared: Collection[str] = ()) -> OneGradient:
     """Return the private gradient of any network, by Opacus' `DPOptimizer` and exact noise.
 
     Opacus' hooks take the rows of a layer for records, and these rows are nodes of graphs. So each record has a pass of its

@@ -16,7 +16,7 @@ from client.data.tables.files import TABLES
 from client.data.tables.schema import TableSchema
 from common.arrays import Array, Arrays
 from common.config.run import RunConfig
-from common.registry import Registry
+from common.registry import Registry, load_attribute
 from common.tasks.spec import OptionsT, TaskRun, TaskSpec, VocabularyT
 
 if TYPE_CHECKING:
@@ -79,6 +79,11 @@ class ClientTask(Generic[OptionsT, VocabularyT, UnitT]):
 
 AnyClientTask = ClientTask[Any, Any, Any]
 """Client task with erased type parameters."""
+
+
+def reading(path: str) -> Callable[[Source, Any, int], Any]:
+    """Return the reader of a task by the function of text, vocabulary and dialect at `module:attribute`."""
+    return lambda source, vocabulary, seed: load_attribute(path)(source.text, vocabulary, dialect=source.dialect)
 
 
 Network = Callable[[Arrays], Array]

@@ -156,7 +156,8 @@ def _add_validation_share(tree: Mapping[str, Any]) -> Mapping[str, Any]:
     if not isinstance(section, Mapping) or {"validation-share", "validation_share"} & section.keys():
         return tree
     stops_early = _value_of(tree.get("federation"), "stop", 0)
-    if task not in TASKS or not (_needs_rewards(tree) or stops_early or tree.get("first")):
+    planner = _find_planner(tree)
+    if task not in TASKS or not ((planner and planner.by_rewards) or stops_early or tree.get("first")):
         return tree
     return {**tree, "tasks": {**tasks, task: {**section, "validation-share": TASKS[task].planner_validation_share}}}
 
@@ -191,11 +192,6 @@ def _choose_accounting(tree: Mapping[str, Any]) -> Mapping[str, Any]:
 def _value_of(section: Any, name: str, default: Any) -> Any:
     """Return an option of a raw or a validated section."""
     return section.get(name, default) if isinstance(section, Mapping) else getattr(section, name, default)
-
-
-def _needs_rewards(tree: Mapping[str, Any]) -> bool:
-    planner = _find_planner(tree)
-    return planner is not None and planner.by_rewards
 
 
 def _find_planner(tree: Mapping[str, Any]) -> PlannerOptions | None:

@@ -198,7 +198,7 @@ class Expansion:
 
     def _both(self, left: list[Clause], right: list[Clause]) -> list[Clause]:
         self._work.check(len(left) * len(right), len(left) * len(right))
-        joined = (intersect(a, b) for a in left for b in right)
+        joined = (a | {cell: bounds.meet(a.get(cell, FREE)) for cell, bounds in b.items()} for a in left for b in right)
         return self._pruned([clause for clause in joined if not any(interval.empty for interval in clause.values())])
 
     def _pruned(self, clauses: list[Clause]) -> list[Clause]:
@@ -221,11 +221,6 @@ def _interval(relation: Relation, bound: float, is_reversed: bool) -> Interval:
     if (relation in ("<", "<=")) != is_reversed:
         return Interval(upper=bound, open_above=strict)
     return Interval(lower=bound, open_below=strict)
-
-
-def intersect(left: Clause, right: Clause) -> Clause:
-    """Return the clause that requires both clauses."""
-    return left | {cell: interval.meet(left.get(cell, FREE)) for cell, interval in right.items()}
 
 
 def prune(clauses: list[Clause]) -> list[Clause]:

@@ -139,13 +139,16 @@ def _geometric(count: int, stream: Stream) -> Words:
 
 def _bernoulli_exp(numerators: Words, denominator: int, stream: Stream) -> Flags:
     """Draw Bernoulli(exp(−a/b)) for a ≥ 0: ⌊a/b⌋ draws of Bernoulli(1/e), then the rest (Algorithm 1)."""
-    whole, rest = numerators // np.uint64(denominator), numerators % np.uint64(denominator)
-    alive = np.arange(numerators.size)
-    for trial in range(int(whole.max(initial=0))):
-        due = np.flatnonzero(whole[alive] > trial)
-        alive = np.delete(alive, due[~_bernoulli_inverse_e(due.size, stream)])
-    result = np.zeros(numerators.size, bool)
-    result[alive[_bernoulli_series(rest[alive], denominator, stream)]] = True
+    whole = numerators // np.uint64(denominator)
+    result, due, trial = whole == 0, np.flatnonzero(whole), 0
+    while due.size:
+        due, trial = due[_bernoulli_inverse_e(due.size, stream)], trial + 1
+        is_last = whole[due] == trial
+        result[due[is_last]] = True
+        due = due[~is_last]
+    alive = np.flatnonzero(result)
+    rest = numerators[alive] - whole[alive] * np.uint64(denominator)
+    result[alive] = _bernoulli_series(rest, denominator, stream)
     return result
 
 
@@ -160,11 +163,11 @@ def _bernoulli_series(numerators: Words, denominator: int, stream: Stream, first
     active, index = np.arange(numerators.size), first
     while active.size:
         width = _width(denominator * index)
-        words = stream.words_below(width * denominator * index, active.size)
-        success = words < numerators * np.uint64(width)
+        success = stream.words_below(width * denominator * index, active.size) < numerators * np.uint64(width)
         if index % 2:
-            odd[active[~success]] = True
-        active, numerators, index = active[success], numerators[success], index + 1
+            odd[active] = ~success
+        later = np.flatnonzero(success)
+        active, numerators, index = active[later], numerators[later], index + 1
     return odd
 
 

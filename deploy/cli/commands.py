@@ -34,10 +34,7 @@ COMMANDS: tuple[CommandRef, ...] = (
     CommandRef("recommend", "deploy.commands.recommend:recommend", "Recommend by the model of a finished run.", "Use"),
     CommandRef("runs", "deploy.commands.runs:runs", "List, show, compare and remove stored runs.", "Look"),
     CommandRef(
-        "export-model",
-        "deploy.commands.export_model:export_model",
-        "Export a finished run's model to ONNX.",
-        "Use",
+        "export-model", "deploy.commands.export_model:export_model", "Export a finished run's model to ONNX.", "Use"
     ),
     CommandRef(
         "serve-model",

@@ -4,6 +4,7 @@ import errno
 import json
 import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -28,6 +29,16 @@ def note(line: str) -> None:
 def say(line: str) -> None:
     """Print a line of text on stdout without markup."""
     out.print(line, soft_wrap=True, markup=False, highlight=False)
+
+
+@contextmanager
+def silence(wanted: bool = True) -> Iterator[None]:
+    """Print no notes and no progress inside the block, if wanted."""
+    before, console.quiet = console.quiet, console.quiet or wanted
+    try:
+        yield
+    finally:
+        console.quiet = before
 
 
 def await_room_in(*folders: Path, needed: int = LEAST_ROOM) -> None:

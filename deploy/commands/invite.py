@@ -146,8 +146,8 @@ def _address(home: Path, address: str, port: int) -> str:
     Raises:
         ConfigError: The server's certificate is missing, or no certificate is valid for the host.
     """
-    from common.hosts import check_address
-    from deploy.keys.certificates import LOCAL_HOSTS, Certificates, names_of, normalize_host
+    from common.hosts import HERE, check_address
+    from deploy.keys.certificates import Certificates, names_of, normalize_host
     from deploy.keys.nodes import DOORS
 
     try:
@@ -159,7 +159,7 @@ def _address(home: Path, address: str, port: int) -> str:
         raise ConfigError(f"{files.server} is missing; create it with fedloom keys server --name HOST")
     names = names_of(files.server)
     at_doors = {name for file in (home / "nodes" / DOORS).glob("*.pem") for name in names_of(file)}
-    public = [name for name in names if name not in LOCAL_HOSTS]
+    public = [name for name in names if name not in HERE]
     if not address and not public:
         raise ConfigError(
             f"{files.server} names this machine only; renew it with fedloom keys server --renew --name HOST"

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from common.errors import ConfigError
-from common.lazy_import import postpone
+from common.registry import postpone
 from common.text import count, printable
 from deploy.cli import options as o
 from deploy.cli.options import list_runs
@@ -38,9 +38,7 @@ def recommend(
     form: Annotated[
         str,
         typer.Option(
-            "--format",
-            metavar="FORM",
-            help="Print a table, csv, json or yaml (Home Assistant); default: table.",
+            "--format", metavar="FORM", help="Print a table, csv, json or yaml (Home Assistant); default: table."
         ),
     ] = "",
     out: Annotated[

@@ -48,8 +48,7 @@ def serve(
         typer.Option("--stock", help="Let Flower's own nodes (flower-supernode) join at --control-port, over HTTP."),
     ] = False,
     resume_if_there: Annotated[
-        bool,
-        typer.Option("--resume-if-there", help="Continue the run of --run-id if it exists and is not finished."),
+        bool, typer.Option("--resume-if-there", help="Continue the run of --run-id if it exists and is not finished.")
     ] = False,
     limits: Annotated[
         bool,

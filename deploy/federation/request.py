@@ -9,13 +9,13 @@ from typing import NoReturn
 
 from client.data.dataset import is_demo
 from client.data.schemes import Scheme, scheme_of
-from common.config.keys import current_key, overlay, update_keys
+from common.config.keys import SHARED, current_key, overlay, update_keys
 from common.config.parse import flatten, option_keys, parse, read_overrides
 from common.config.run import RunConfig
 from common.errors import ConfigError
 from common.methods.planners import PLANNERS
 from common.methods.registry import METHODS
-from common.options import Scalar, leaves
+from common.options import Scalar, kebab, leaves
 from common.tasks.networks import NETWORKS
 from common.tasks.options import VARIANTS
 from common.tasks.registry import FIRST_TASK, TASKS, read_vocabulary
@@ -26,8 +26,7 @@ from deploy.data.sources import read_catalogue
 from deploy.federation.runs import Origin, find_run, origin_of, runs_folder, stored_options
 from deploy.files import read_file
 from server.record.events import ENDED_EARLY
-from server.record.folder import LOCK_SECONDS, RunDirectory, make_run_id
-from server.record.rewind import go_back
+from server.record.folder import LOCK_SECONDS, RunDirectory, go_back, make_run_id
 
 OF_ONE_RUN = ("run-id", "resume")
 """Keys of a stored run that another run does not repeat."""
@@ -77,7 +76,7 @@ def repeat_partition(path: Path | None, command: str, data: str, clients: int | 
         ConfigError: The run was trained on own data, and the command names none.
     """
     origin = origin_of(path.parent) if path else None
-    if not isinstance(origin, Origin) or path is None or data != "demo" or origin.command not in ("up", "simulate"):
+    if not isinstance(origin, Origin) or path is None or data != UNNAMED or origin.command not in ("up", "simulate"):
         return data, clients
     if not is_demo(origin.data):
         run = path.resolve().parent.name
@@ -289,11 +288,7 @@ def _may_change(key: str, options: Mapping[str, Scalar]) -> bool:
 
 
 def _require_own(run: str, options: Mapping[str, Scalar], key: str, value: Scalar, name: str) -> None:
-    if (
-        options["privacy.unit"] == "none"
-        and key.startswith("privacy.")
-        and key not in ("privacy.unit", "privacy.trust")
-    ):
+    if options["privacy.unit"] == "none" and key.startswith("privacy.") and key not in WITHOUT_NOISE:
         raise refusal(run, name, "no noise")
     if options[key] != value:
         raise refusal(run, name, f"its own {key}={options[key]}")
@@ -525,7 +520,8 @@ def _defaults(task: str, chosen: Mapping[str, Scalar], helpers: bool) -> dict[st
         options = spec.trained
     if "method" in chosen:
         options = spec.trained if chosen["method"] == spec.trained.get("method") else {}
-    if _is_closed_form(str(chosen.get("method", options.get("method")))):
+    method = str(chosen.get("method", options.get("method")))
+    if method in METHODS and METHODS[method].options().capabilities().closed_form:
         if "method" not in chosen:
             _require_no_training(task, chosen)
         return {**options, **({"privacy.trust": "helpers"} if trust == "helpers" else {})}
@@ -536,13 +532,10 @@ def _defaults(task: str, chosen: Mapping[str, Scalar], helpers: bool) -> dict[st
     }
 
 
-def _is_closed_form(method: str) -> bool:
-    return method in METHODS and METHODS[method].options().capabilities().closed_form
-
-
 def _require_no_training(task: str, chosen: Mapping[str, Scalar]) -> None:
     """Raise ConfigError for an option without effect on the task's closed form."""
-    training = [key for key in chosen if key.startswith(("training.", "planner.")) or (key, chosen[key]) == PAPER]
+    shared = {f"{section}.{name}" for section, names in SHARED.items() for name in names}
+    training = [key for key in chosen if kebab(key) in shared or (key, chosen[key]) == PAPER]
     if training:
         spec = TASKS[task]
         raise ConfigError(

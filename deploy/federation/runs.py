@@ -17,7 +17,7 @@ from common.files import FORMAT, check_format
 from common.options import Scalar
 from common.tasks.registry import TASKS
 from deploy.files import write_file
-from server.record.folder import LOCK_FILE, RunDirectory
+from server.record.folder import EVENTS_FILE, LOCK_FILE, RunDirectory
 from server.settings import ServerSettings
 
 
@@ -210,4 +210,4 @@ def remove(runs: Sequence[RunDirectory], root: Path, *, now: bool) -> Iterator[P
 
 def _changed(path: Path) -> float:
     """Return the time of the last change of a run's folder or of its events."""
-    return max(file.stat().st_mtime for file in (path, path / "metrics.jsonl") if file.exists())
+    return max(file.stat().st_mtime for file in (path, path / EVENTS_FILE) if file.exists())

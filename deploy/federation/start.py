@@ -120,18 +120,8 @@ def _start_node(
     key = home / "node.key"
     if not key.exists():
         make_node_key(key)
-    node: list[str | Path] = [
-        "--server",
-        server,
-        "--ca",
-        ca,
-        "--key",
-        key,
-        "--name",
-        name,
-        "--patience",
-        f"{patience:g}",
-    ]
+    node: list[str | Path] = ["--server", server, "--ca", ca, "--key", key, "--name", name]
+    node += ["--patience", f"{patience:g}"]
     processes.start(
         name,
         [sys.executable, "-m", "deploy.cli", command, *node, *words],

@@ -157,8 +157,13 @@ def fitting(size: int) -> int:
 
 
 def _measured(result: Mapping[str, Any], metric: str) -> tuple[float, str]:
-    """Return a run's metric on validation data if it has them, else on test data; and the split."""
-    best = result["best"]
-    if best and best["split"] == "validation":
-        return float(best["metrics"][metric]), "validation"
-    return float(result["metrics"][metric]), "test"
+    """Return a run's metric on validation data if it has them, else on test data; and the split.
+
+    Raises:
+        ConfigError: It has none.
+    """
+    best = result["best"] if (result["best"] or {}).get("split") == "validation" else None
+    metrics = best["metrics"] if best else result["metrics"]
+    if metric not in metrics:
+        raise ConfigError(f"run {result['run']} has no {metric}: no client has data to hold out; give more --data")
+    return float(metrics[metric]), "validation" if best else "test"

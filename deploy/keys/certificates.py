@@ -11,11 +11,11 @@ from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID
 
+from common.door.identity import private_pem
 from common.errors import ConfigError
-from common.hosts import NAME
+from common.hosts import HERE, NAME
 from deploy.files import write_file
 
-LOCAL_HOSTS = ("localhost", "127.0.0.1", "::1")
 AUTHORITY_DAYS, SERVER_DAYS = 3650, 365
 _CLOCK_SLACK = datetime.timedelta(hours=1)  # valid also for clients whose clock is slightly behind
 
@@ -61,7 +61,7 @@ def make_authority(folder: Path) -> Certificates:
         .add_extension(_usage(certificate_sign=True), critical=True)
         .sign(key, hashes.SHA256())
     )
-    write_file(files.ca_key, _private(key), mode=0o600)
+    write_file(files.ca_key, private_pem(key), mode=0o600)
     write_file(files.ca, certificate.public_bytes(serialization.Encoding.PEM))
     return files
 
@@ -83,8 +83,8 @@ def make_server_certificate(
     """
     files, key = Certificates(folder), ec.generate_private_key(ec.SECP256R1())
     previous = names_of(files.server) if overwrite and not hosts and files.server.exists() else ()
-    certificate = certify(files, key.public_key(), dict.fromkeys((*LOCAL_HOSTS, *previous, *hosts)), days)
-    write_file(files.server_key, _private(key), mode=0o600, overwrite=overwrite)
+    certificate = certify(files, key.public_key(), dict.fromkeys((*HERE, *previous, *hosts)), days)
+    write_file(files.server_key, private_pem(key), mode=0o600, overwrite=overwrite)
     write_file(files.server, certificate, overwrite=overwrite)
     return files
 
@@ -185,12 +185,6 @@ def _general_name(host: str) -> x509.GeneralName:
     return x509.DNSName(host)
 
 
-def _private(key: ec.EllipticCurvePrivateKey) -> bytes:
-    return key.private_bytes(
-        serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8, serialization.NoEncryption()
-    )
-
-
 def ensure_certificates(folder: Path, hosts: Sequence[str] = ()) -> Certificates:
     """Return the server's certificates in `folder`, created if missing.
 
@@ -204,6 +198,6 @@ def ensure_certificates(folder: Path, hosts: Sequence[str] = ()) -> Certificates
         return make_server_certificate(folder, hosts)
     valid = names_of(files.server)
     if missing := [host for host in hosts if normalize_host(host) not in valid]:
-        names = " ".join(f"--name {name}" for name in (*valid, *missing) if name not in LOCAL_HOSTS)
+        names = " ".join(f"--name {name}" for name in (*valid, *missing) if name not in HERE)
         raise ConfigError(f"{files.server} is not valid for '{missing[0]}'; run fedloom keys server --renew {names}")
     return files

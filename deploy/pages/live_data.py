@@ -27,7 +27,7 @@ from deploy.pages.statement import counted, describe, statement_of, unit_of
 from deploy.pages.terminal import POLL_SECONDS
 from deploy.pages.view import RunRecord, first_line, format_value, headlines, measure
 from server.record.events import Event, Finish, RoundEvent, Start, event_from_line, event_to_line
-from server.record.folder import LOCK_FILE, RunDirectory
+from server.record.folder import EVENTS_FILE, LOCK_FILE, RunDirectory
 from server.record.privacy_statement import statement, with_parent
 from server.record.result import Parent, Result, result_from_json, result_to_json
 
@@ -36,7 +36,6 @@ MAX_BYTES = 16_000_000
 
 MAX_CONFIG = 1_000_000  # bytes of config.toml
 MAX_LINE = 1_000_000  # bytes of one event
-FILE = "metrics.jsonl"
 
 
 def is_run_id(name: str) -> bool:
@@ -95,7 +94,7 @@ def read_config(root: Path, run: str) -> dict[str, Any] | None:
 def stamp(root: Path, run: str) -> tuple[int, ...]:
     """Return numbers that change with the files of a run."""
     numbers: list[int] = []
-    for name in ("metrics.jsonl", "result.json", "config.toml"):
+    for name in (EVENTS_FILE, "result.json", "config.toml"):
         try:
             about = os.lstat(root / run / name)
             numbers += [about.st_size, about.st_mtime_ns]
@@ -178,7 +177,7 @@ def summarize(root: Path, run: str) -> Json | None:
 
 def _ends(root: Path, run: str) -> tuple[Start | None, list[Event]]:
     """Return the first event if it is a start, and the events of the last megabyte, newest first."""
-    if (file := open_file(root, run, FILE)) is None:
+    if (file := open_file(root, run, EVENTS_FILE)) is None:
         return None, []
     with file:
         first = next(_events([file.readline(MAX_LINE)]), None)
@@ -317,13 +316,13 @@ class Tail:
     def is_behind(self) -> bool:
         """Return True if the file's size is not the offset."""
         try:
-            return os.lstat(self.root / self.run / FILE).st_size != self.offset
+            return os.lstat(self.root / self.run / EVENTS_FILE).st_size != self.offset
         except OSError:
             return self.offset != 0
 
     def read(self) -> Batch:
         """Return the next events."""
-        file = open_file(self.root, self.run, FILE)
+        file = open_file(self.root, self.run, EVENTS_FILE)
         size = os.fstat(file.fileno()).st_size if file else 0
         is_reset = size < self.offset
         if is_reset:

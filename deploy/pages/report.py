@@ -171,9 +171,10 @@ def _cards(history: RunRecord) -> list[dict[str, Any]]:
     best = history.result.best if history.result else None
     of_best = (best.test or best.metrics) if best else {}  # the test of a delivered round, as in the verdict
     which = "the best on validation data" if history.validated else "the best"
-    which += f" by {view.measure(objective).label}" if (objective := view.objective_of(history.task)) else ""
+    objective = view.objective_of(history.task)
+    which += f" by {view.measure(objective).label}" if objective else ""
     cards: list[dict[str, Any]] = []
-    for m in view.folded(view.brief(history.final, history.task)):
+    for m in view.folded(view.brief(history.final, history.task), objective):
         value = format_value(m, history.final[m.key])
         top = format_value(m, of_best[m.key]) if m.key in of_best else value
         note = f"{top} in round {best.round}, {which}" if best and top != value else ""

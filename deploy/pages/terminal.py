@@ -29,15 +29,7 @@ from common.text import MAX_NAMES, by_reason, count, few, printable, size
 from deploy.cli.output import aligned, say
 from deploy.pages import view
 from deploy.pages.statement import describe_parent, statement_of
-from deploy.pages.view import (
-    COMMAND_MARK,
-    RunRecord,
-    brief,
-    duration,
-    first_line,
-    format_value,
-    headlines,
-)
+from deploy.pages.view import COMMAND_MARK, RunRecord, brief, duration, first_line, format_value, headlines
 from server.clients.roster import REVOKED
 from server.record.events import Event, Finish, Refusal, RoundEvent, Start, Sum, Waiting, event_from_line
 from server.record.result import Result, result_to_json
@@ -47,10 +39,7 @@ MAX_METRICS = 4  # in one line
 
 
 def follow(
-    path: Path,
-    start: int = 0,
-    going_on: Callable[[], bool] = lambda: True,
-    sleep: Callable[[float], None] = time.sleep,
+    path: Path, start: int = 0, going_on: Callable[[], bool] = lambda: True, sleep: Callable[[float], None] = time.sleep
 ) -> Iterator[Event]:
     """Yield the events of a run as they are written, up to its finish.
 
@@ -276,7 +265,7 @@ def _grid(result: Result) -> list[Sequence[str]]:
     for m in measures:
         of_round = [(best.test or best.metrics).get(m.key)] if best else []
         values = (result.metrics[m.key], *of_round, *(spread(result, m) if of_clients else ()))
-        rows.append((view.with_arrow(m), *(format_value(m, value) for value in values)))
+        rows.append((f"{m.label} {view.ARROW[m.better]}".rstrip(), *(format_value(m, value) for value in values)))
     return rows
 
 

@@ -68,11 +68,6 @@ def is_error(task: str, model: str) -> bool:
     return task not in TASKS or TASKS[task].loss_is_error("paper" if model == "paper" else "default")
 
 
-def with_arrow(m: MetricSpec) -> str:
-    """Return the label of a metric with the arrow of its better direction, if it has one."""
-    return f"{m.label} {ARROW[m.better]}".rstrip()
-
-
 def curve(metrics: dict[str, float]) -> dict[int, float]:
     """Return cut-off -> value over all hit rates `hrN` of the metrics."""
     values = {int(key.removeprefix("hr")): value for key, value in metrics.items() if re.fullmatch(r"hr\d+", key)}
@@ -86,10 +81,10 @@ def format_value(m: MetricSpec, value: float | None) -> str:
     return f"{value:.{m.digits}f}" if abs(value) < 10_000 else f"{value:.3g}"
 
 
-def folded(measures: Iterable[MetricSpec], most: int = 5) -> list[MetricSpec]:
-    """Return the metrics of cards, headlines first, and one of near duplicates such as other cut-offs."""
+def folded(measures: Iterable[MetricSpec], first: str = "", most: int = 5) -> list[MetricSpec]:
+    """Return the metrics of cards: `first`, then headlines; one of near duplicates such as other cut-offs."""
     kinds: dict[str, MetricSpec] = {}
-    for m in sorted(measures, key=lambda m: not m.headline):
+    for m in sorted(measures, key=lambda m: (m.key != first, not m.headline)):
         kinds.setdefault(re.split(r",| @| of ", m.label)[0], m)
     return list(kinds.values())[:most]
 
@@ -186,10 +181,12 @@ def measured_by(result: Result) -> str:
 
 
 def unmeasured(result: Result) -> str:
-    """Return why a run with noise has no metrics, and how many clients trained; empty if it has some."""
-    if result.metrics or result.privacy.unit == "none" or not result.clients:
+    """Return why a run has no metrics, and how many clients trained; empty if it has some."""
+    if result.metrics or not result.clients:
         return ""
     trained = count(len(result.clients), "client")
+    if result.privacy.unit == "none":
+        return f"no metrics: no client has data to hold out, or shares metrics; {trained} trained"
     if result.privacy.trust == "helpers":
         return f"no metrics: none are summed (`privacy.metric-share`) or shared (`share-metrics = always`); {trained} trained"
     return f"no metrics: owners share none beside noise (policy `share-metrics = always`); {trained} trained"

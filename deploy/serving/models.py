@@ -14,8 +14,7 @@ from deploy.cli.options import LOCAL, DataRequest
 from deploy.data.partitions import PARTITIONS, STATE, remembered
 from deploy.federation.runs import origin_of, stored_options
 from deploy.tasks.run import TrainedRun
-from server.record.folder import FORGOTTEN_FILE, RunDirectory
-from server.record.model_choice import BEST_MODEL
+from server.record.folder import BEST_MODEL, FORGOTTEN_FILE, RunDirectory
 
 if TYPE_CHECKING:
     from client.inference.stored_models import StoredModel

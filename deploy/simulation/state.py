@@ -25,10 +25,9 @@ from common.privacy.options import Unit
 from deploy.simulation.clients import SharedStore, open_sessions
 from deploy.simulation.grid import InProcessGrid, SimulationEngine
 from deploy.simulation.helpers import HELPERS, go_back, make_helpers
-from server.record.folder import RunDirectory
+from server.record.folder import RunDirectory, replay_after
 from server.record.journal import restore
 from server.record.result import Result
-from server.record.rewind import replay_after
 from server.round.state import RunState
 from server.run import run
 

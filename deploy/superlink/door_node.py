@@ -31,7 +31,8 @@ class DoorNode:
             node = self._create(key)
             self._guests.add(node)
         self._admitted.add(node)
-        return node if self._activate(node, PROMISE_SECONDS) else None
+        self._state.deactivate_node(node)  # a connection before it, also of an earlier SuperLink, has ended
+        return node if self._state.activate_node(node, PROMISE_SECONDS) else None
 
     def is_registered(self, key: bytes) -> bool:
         """Return True if a client with this key is admitted."""
@@ -77,8 +78,3 @@ class DoorNode:
 
     def _create(self, key: bytes) -> int:
         return int(self._state.create_node(NOOP_FLWR_AID, NOOP_ACCOUNT_NAME, key, 0))
-
-    def _activate(self, node: int, interval: float) -> bool:
-        """Begin a connection of a node; one before it, also of an earlier SuperLink, has ended."""
-        self._state.deactivate_node(node)
-        return bool(self._state.activate_node(node, interval))

@@ -241,7 +241,8 @@ async def serving(address: str, limits: DoorLimits, superlink: FastAPI) -> Async
     node = DoorNode(superlink.state.linkstate_factory.state(), authenticates=authenticates)
     at = Address(address, ca, certificate, key)
     nodes = os.environ.get("FEDLOOM_NODES")
-    door = DoorThread(at, node, limits, REFUSALS, nodes=Path(nodes) if nodes else None, on_end=_end_process)
+    end = partial(os.kill, os.getpid(), signal.SIGTERM)  # the SuperLink's supervision starts it again
+    door = DoorThread(at, node, limits, REFUSALS, nodes=Path(nodes) if nodes else None, on_end=end)
     door.start()
     DOORS.append(door)
     try:
@@ -249,11 +250,6 @@ async def serving(address: str, limits: DoorLimits, superlink: FastAPI) -> Async
     finally:
         DOORS.remove(door)
         door.stop()
-
-
-def _end_process() -> None:
-    """End the SuperLink, so that its supervision starts it again."""
-    os.kill(os.getpid(), signal.SIGTERM)
 
 
 def try_door() -> None:
@@ -368,16 +364,10 @@ BUSY_SECONDS = 30
 """Seconds for which a call waits for a locked database; Flower's own 5 would end the door."""
 
 
-def wait_for_locks() -> None:
-    """Let calls wait for a locked database, such as during a backup."""
+def set_up_database() -> None:
+    """Let SQLite overwrite what Flower deletes with zeros, and wait for locks, such as during a backup."""
     module: Any = sql_mixin
-    module.SQLITE_PRAGMAS += (("busy_timeout", str(1000 * BUSY_SECONDS)),)
-
-
-def overwrite_deleted() -> None:
-    """Let SQLite overwrite what Flower deletes with zeros."""
-    module: Any = sql_mixin
-    module.SQLITE_PRAGMAS += (("secure_delete", "ON"),)
+    module.SQLITE_PRAGMAS += ("secure_delete", "ON"), ("busy_timeout", str(1000 * BUSY_SECONDS))
 
 
 @asynccontextmanager
@@ -453,8 +443,7 @@ def main() -> None:
     else:
         log.warning("this system does not list connections: any user of this machine can call the control port")
     replace(extensions, "get_middleware", lambda: middleware)
-    overwrite_deleted()
-    wait_for_locks()
+    set_up_database()
     start_runs_alone(only="process" in sys.argv)  # --isolation
     UploadLimit(limits.message_bytes).install()
     logging.disable(logging.INFO)

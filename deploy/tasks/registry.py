@@ -7,7 +7,6 @@ from collections.abc import Iterator
 
 from common.errors import ConfigError
 from common.registry import Registry
-from deploy.cli.commands import CommandRef
 from deploy.tasks.spec import DeployTask
 
 DEPLOY_TASKS: Registry[DeployTask] = Registry(
@@ -31,8 +30,3 @@ def usable_tasks() -> Iterator[DeployTask]:
             yield DEPLOY_TASKS[name]
         except ConfigError:
             continue
-
-
-def task_commands() -> Iterator[CommandRef]:
-    """Iterate over the commands of single tasks."""
-    return (ref for task in usable_tasks() for ref in task.commands)

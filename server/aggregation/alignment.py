@@ -31,7 +31,13 @@ SUSPICION = 0.1
 COALITION, LEAST_DEVIATIONS, LEAST_SHARE = 1e-4, 10.0, 0.05
 """Level of a coalition in one round of many, its least distance, and its least share of the clients.
 
-A few may share data. The distance in standard deviations is beyond that of honest clients, which reached 7.
+A few may share data. The distance is in standard deviations.
+"""
+
+PAIR = 2.0
+"""Factor on the least distance of two clients alone, whose likeness is one coincidence and not two.
+
+Honest pairs that share data reached 12 standard deviations, and larger honest groups 7.
 """
 
 MIN_ROUNDS, MIN_CLIENTS = 2, 10
@@ -132,7 +138,10 @@ def find_coalition(rows: Floats32) -> Flags:
         np.fill_diagonal(products[:, start:], -1)
         nearest[start : start + BLOCK] = products.max(axis=1)
     nearest = np.arctanh(np.clip(nearest, -1 + TINY, 1 - TINY))
-    found = _deviations(nearest) > max(_limit(count, COALITION), LEAST_DEVIATIONS)
+    distance, least = _deviations(nearest), max(_limit(count, COALITION), LEAST_DEVIATIONS)
+    found = distance > least
+    if found.sum() == 2:
+        found = distance > PAIR * least
     return found & bool(max(2, LEAST_SHARE * count) <= found.sum() < count / 2)
 
 
@@ -190,7 +199,24 @@ VOTES = 0.05
 """Level of the sign test on the votes of clients in one round, by which a client is not named."""
 
 
-def has_majority(against: int, votes: int, level: float = VOTES) -> bool:
-    """Return True if so many votes are against a client, by a sign test at this level."""
-    at_least = sum(math.comb(votes, k) for k in range(against, votes + 1))
-    return at_least <= level * float(2**votes)
+def has_majority(against: int, votes: int, level: float = VOTES, chance: float = 0.5) -> bool:
+    """Return True if so many votes are against a client, by a binomial test at this level.
+
+    `chance` is the probability of a vote against an honest client.
+    """
+    at_least = sum(math.comb(votes, k) * chance**k * (1 - chance) ** (votes - k) for k in range(against, votes + 1))
+    return at_least <= level
+
+
+def find_in_impossible(votes: Mapping[str, tuple[int, int]]) -> dict[str, str]:
+    """Return client -> reason for clients that are in more impossible groups than chance explains.
+
+    Args:
+        votes: Client -> number of impossible groups that it was in, and number of its rounds that had one.
+    """
+    impossible, rounds = (sum(column) for column in zip(*votes.values(), strict=True))
+    chance, found = impossible / rounds, {}
+    for client, (number, of) in votes.items():
+        if has_majority(number, of, LEVEL / (len(votes) * of * (of + 1)), chance):
+            found[client] = f"in {number} impossible groups in {of} rounds; groups drawn at random have {chance:.0%}"
+    return found

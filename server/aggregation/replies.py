@@ -8,16 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from common.arrays import Array, Arrays, check_like, norm, total_of
-from common.contribution import (
-    GRADIENT,
-    MAGNITUDE,
-    UPDATE,
-    BlockReply,
-    ClientBlock,
-    Contribution,
-    Lengths,
-    Member,
-)
+from common.contribution import GRADIENT, MAGNITUDE, UPDATE, BlockReply, ClientBlock, Contribution, Lengths, Member
 from common.errors import WireError
 from common.tasks.options import Capabilities
 from common.wire.messages import TrainReply

@@ -5,8 +5,9 @@ from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Mapping, Set
 from dataclasses import dataclass, field
 
+from common.errors import PAUSED_BY_OWNER
 from common.wire.messages import TRAIN
-from server.clients.roster import PAUSED, REVOKED, Roster
+from server.clients.roster import REVOKED, Roster
 from server.exchange.grid import Exchange
 from server.record.events import ClientRound, ClientState, RoundEvent
 
@@ -129,7 +130,7 @@ class Presence:
         for name, node in (self._nodes | enrolled).items():
             states[name] = "missing" if node not in present else "late" if name in silent else "online"
         for name, why in refused.items():
-            states[name] = "paused" if PAUSED in why else "revoked" if REVOKED in why else "refused"
+            states[name] = "paused" if PAUSED_BY_OWNER in why else "revoked" if REVOKED in why else "refused"
         return states
 
     def _describe(self, name: str, state: ClientState) -> ClientRound:

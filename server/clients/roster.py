@@ -8,13 +8,9 @@ from dataclasses import dataclass, field, replace
 
 import numpy as np
 
+from common.errors import ASKS_FORGETTING, PAUSED_BY_OWNER
+
 REINVITE_SECONDS = 60.0  # seconds after which a node that refused is invited again: its policy may have changed
-
-PAUSED = "paused by its owner"
-"""Reason with which a paused client refuses a request."""
-
-ASKS_FORGETTING = "asks to be forgotten"
-"""Reason with which a client refuses a request before it leaves."""
 
 REVOKED = "has revoked this key"
 """Part of the reason for which the server refuses a node whose key is revoked."""
@@ -113,7 +109,7 @@ class Roster:
         """Remove a client that failed and return its name; one that pauses or leaves is not invited soon."""
         name = self.name(node)
         self.forget(node)
-        if PAUSED in reason or ASKS_FORGETTING in reason:
+        if PAUSED_BY_OWNER in reason or ASKS_FORGETTING in reason:
             self.refuse(node, reason)
         return name
 

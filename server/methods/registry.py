@@ -10,9 +10,9 @@ SERVER_METHODS: Registry[AnyServerMethod] = Registry(
     {
         "fedavg": "server.methods.fedavg:METHOD",
         "fedprox": "server.methods.fedavg:FEDPROX",
-        "fedadam": "server.methods.fedopt:FEDADAM",
-        "fedyogi": "server.methods.fedopt:FEDYOGI",
-        "fedadagrad": "server.methods.fedopt:FEDADAGRAD",
+        "fedadam": "server.methods.fedavg:FEDADAM",
+        "fedyogi": "server.methods.fedavg:FEDYOGI",
+        "fedadagrad": "server.methods.fedavg:FEDADAGRAD",
         "fedrule": "server.methods.fedrule:METHOD",
         "fedga": "server.methods.fedga:METHOD",
         "fedrep": "server.methods.fedavg:FEDREP",

@@ -192,18 +192,6 @@ def select_candidates(due: Collection[int], affordable: NDArray[np.intp]) -> NDA
     return both if len(both) else affordable
 
 
-def limit_costs(arms: NDArray[np.intp], costs: Floats, allowance: float) -> NDArray[np.intp]:
-    """Return the arms that cost at most the allowance; the cheapest one if there is none.
-
-    Args:
-        arms: Arms, ascending, not empty.
-        costs: Costs of all arms, (K,), ascending.
-        allowance: Amount that stage 1 may still spend.
-    """
-    within = arms[costs[arms] <= allowance]
-    return within if len(within) else arms[:1]
-
-
 MAX_GAP = 2.0
 """Maximum gap, the width of standardized rewards; every arm has a probability of at least 1/(K + 2γ)."""
 

@@ -112,7 +112,8 @@ class BanditPlanner(Planner):
         affordable = offer.arms
         if self.options.skips:
             spent = float(self.costs[state.history.arms].sum())
-            affordable = exploration.limit_costs(affordable, self.costs, self.budget.total / 2 - spent)
+            within = affordable[self.costs[affordable] <= self.budget.total / 2 - spent]
+            affordable = within if len(within) else affordable[:1]
         arms = exploration.select_candidates(due, affordable)
         p = _expand(np.full(len(arms), 1 / len(arms)), arms, k)
         return Decision(0, 0.0, offer.active, offer.retired, stage, probabilities=p)

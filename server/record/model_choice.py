@@ -9,7 +9,7 @@ from common.config.run import RunConfig, keeps_rounds
 from common.tasks.registry import TASKS
 from server.aggregation.metrics import Evaluation
 from server.record.events import Metrics, RoundEvent, Split
-from server.record.folder import RunDirectory
+from server.record.folder import BEST_MODEL, RunDirectory
 from server.record.result import Best
 from server.round.state import RunState
 
@@ -63,10 +63,6 @@ class BestRound:
             f"{self._metric} on validation data has not improved for {self.newest - self._improved} rounds,"
             f" since round {self._improved} (--patience {self._stop})"
         )
-
-
-BEST_MODEL = "model-best.safetensors"
-"""File of the best validated round's model in a run's folder."""
 
 
 class EvaluatesModels(Protocol):

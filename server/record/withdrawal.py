@@ -20,15 +20,12 @@ import tomli_w
 from pydantic import TypeAdapter, ValidationError
 
 from common.config.run import RunConfig
-from common.errors import ConfigError, DataError, StateError
+from common.errors import ASKS_FORGETTING, ConfigError, DataError, StateError
 from common.files import write_atomically
 from common.text import count
-from server.clients.roster import ASKS_FORGETTING
 from server.record.events import Refusal, RoundEvent, Start
-from server.record.folder import EVENTS_FILE, FORGOTTEN_FILE, RunDirectory, find_replacement
-from server.record.model_choice import BEST_MODEL
+from server.record.folder import BEST_MODEL, EVENTS_FILE, FORGOTTEN_FILE, RunDirectory, find_replacement, go_back
 from server.record.result import Result
-from server.record.rewind import go_back
 
 RECEIPTS = ".forgotten"
 """Folder of the receipts in the folder of runs."""

@@ -83,7 +83,8 @@ def check_metrics(reply: EvaluateReply, number: int, task: AnyTask, max_weight: 
             raise WireError(f"weight {weight:g} of {printable(key, 40)}, at most {max_weight:g} is possible")
     for key, value in reply.metrics.items():
         spec = _find(key, task)
-        if spec is not None and abs(value) <= MAX_PLAUSIBLE and not _is_within(value, spec.low, spec.high):
+        is_within = spec is None or spec.low - TOLERANCE <= value <= spec.high + TOLERANCE
+        if spec is not None and abs(value) <= MAX_PLAUSIBLE and not is_within:
             raise WireError(f"{printable(key, 40)} = {value:g} is outside {spec.low:g} to {spec.high:g}")
 
 
@@ -121,10 +122,6 @@ def limit_weight(records: int, test_share: float, *, hides_examples: bool) -> fl
     """
     by_records = MAX_WEIGHT_PER_RECORD * records / (1 - test_share)
     return MAX_PLAUSIBLE if hides_examples else max(by_records, ALWAYS_POSSIBLE_WEIGHT)
-
-
-def _is_within(value: float, low: float, high: float) -> bool:
-    return low - TOLERANCE <= value <= high + TOLERANCE and not math.isnan(value)
 
 
 @dataclass(frozen=True)

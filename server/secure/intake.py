@@ -5,11 +5,12 @@ from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from functools import partial
 from itertools import chain
+from statistics import median
 
 import numpy as np
 from flwr.app import Message
 
-from common.arrays import Arrays, add_prefix, group
+from common.arrays import Arrays, add_prefix, group, norm
 from common.config.run import RunConfig
 from common.config.secure_sums import FEWEST_GROUPS
 from common.contribution import GRADIENT, MAGNITUDE, UPDATE, Contribution, Member
@@ -19,6 +20,8 @@ from common.secure.terms import REPEATS, SumTerms
 from common.tasks.registry import closed_form_of
 from common.wire.codec import decode
 from common.wire.messages import LOCAL, TrainReply
+from server.aggregation.alignment import find_in_impossible
+from server.aggregation.lengths import ReplyMemory
 from server.aggregation.replies import Reply
 from server.aggregation.robust import add_groups, bounded, median_of
 from server.clients.enrolment import Enrolment
@@ -31,6 +34,7 @@ from server.secure.store import FixedSum
 from server.secure.sums import (
     ClusterSums,
     HelperSums,
+    ImpossibleSumError,
     Release,
     SumLostError,
     TooFewUploadsError,
@@ -71,6 +75,8 @@ class SecureIntake(Intake):
         """Round whose uploads are taken."""
         self._groups: dict[str, int] = {}
         """Client of the round -> its group."""
+        self._impossible = set[int]()
+        """Groups of the round with an impossible sum."""
         self._bad_boxes = Counter[str]()
         self._notes: dict[str, float] = {}
 
@@ -126,15 +132,19 @@ class SecureIntake(Intake):
         """
         self.spool = None
         uploads, rejected = self.split(at, messages)
+        total, reason = None, ""
         try:
             total = self._combine(self._open_groups(at, uploads, rejected))
         except SumLostError as lost:
             if self._attempt[1] + 1 < len(self._attempts):
                 self._attempt = at.number, self._attempt[1] + 1
                 raise RepeatedError(str(lost)) from None
-            return Intaken([], rejected | dict.fromkeys(uploads, str(lost)), at.state.reply_memory, lost=str(lost))
+            reason = str(lost)
+            rejected |= dict.fromkeys(uploads, reason)
+        memory, named = self._blame(at)
         spoilt = [name for name in rejected if self._bad_boxes[name] >= BAD_BOXES]
-        return Intaken([], rejected, at.state.reply_memory.exclude(spoilt, at.rounds), total=total, notes=self._notes)
+        memory, notes = memory.exclude([*spoilt, *named], at.rounds), self._notes
+        return Intaken([], rejected | named, memory, total=total, lost=reason, notes=notes)
 
     def take_all(self, at: RoundContext, messages: Iterable[Message], phase: str) -> tuple[list[Reply], dict[str, str]]:
         """Refuse further phases: their replies would be single ones.
@@ -200,6 +210,16 @@ class SecureIntake(Intake):
             self._enrolment.ledgers.note(node, reply.ledger)
         return replace(self._sums.upload(reply, self._terms_of(name)), steps=reply.steps)
 
+    def _blame(self, at: RoundContext) -> tuple[ReplyMemory, dict[str, str]]:
+        """Return the memory after the round, and client -> reason if it was in too many impossible groups."""
+        memory, named = at.state.reply_memory, dict[str, str]()
+        if self._impossible:
+            for name, g in self._groups.items():
+                memory = memory.poll([name], [g in self._impossible])
+            found = find_in_impossible(memory.votes)
+            named = {name: reason for name, reason in found.items() if name in self._groups}
+        return memory, named
+
     def _open_groups(
         self, at: RoundContext, uploads: dict[str, Upload], rejected: dict[str, str]
     ) -> list[Contribution]:
@@ -207,25 +227,32 @@ class SecureIntake(Intake):
 
         Raises:
             QuorumError: Too few uploads for the only sum, or a helper does not answer.
-            SumLostError: The only sum or one that is repeated is lost, or fewer than `FEWEST_GROUPS` groups have one.
+            SumLostError: The only sum or one that is repeated is lost, or fewer than `FEWEST_GROUPS` groups have one or an
+                impossible one.
             RefusedError: The only sum has statistics that no data give.
         """
-        is_renewed, found, groups = self._sums.is_renewed, list[Contribution](), len(self.terms)
+        is_renewed, found, groups = self._sums.is_renewed, dict[int, Contribution](), len(self.terms)
+        self._impossible = set()
         for g, terms in enumerate(self.terms):
             members = {name: one for name, one in uploads.items() if self._groups.get(name, 0) == g}
             try:
                 total = self._sums.total(terms, members, rejected)
                 self._bad_boxes.update(total.rejected.keys())
                 rejected |= total.rejected
-                found.append(self._contribution(at, total))
+                found[g] = self._contribution(at, total)
             except (RefusedError, TooFewUploadsError) as failure:
                 is_repeated = isinstance(failure, SumLostError) and len(self._attempts) > 1
                 if is_renewed or groups == 1 or is_repeated:
                     raise
                 rejected |= dict.fromkeys(members, str(failure))
-        if len(found) < min(FEWEST_GROUPS, groups):
+                self._impossible |= {g} if isinstance(failure, ImpossibleSumError) else set()
+        enough = len(found) > len(self._impossible) and len(found) + len(self._impossible) >= min(FEWEST_GROUPS, groups)
+        if not enough:
             raise SumLostError(f"round {at.number}: {len(found)} of {groups} groups have a sum, {FEWEST_GROUPS} needed")
-        return found
+        if not at.cost and not at.capabilities.closed_form:
+            lengths, bound = {g: norm(one.mean_update()) for g, one in found.items()}, at.config.federation.norm_bound
+            self._impossible |= {g for g, one in lengths.items() if one > bound * median([*lengths.values()]) > 0}
+        return [*found.values()]
 
     def _contribution(self, at: RoundContext, total: Total) -> Contribution:
         """Return the contribution in an opened sum; its members have equal weights.
@@ -293,5 +320,5 @@ def _means(at: RoundContext, total: Total, blocks: Arrays) -> Arrays:
     if WEIGHT in blocks:
         weight = float(SumLayout.of(blocks).arrays(total.vector, blocks)[WEIGHT].item())
         if not 0 < weight <= most * ROUNDED:
-            raise SumLostError(f"round {at.number}: the weights of {most:.0f} clients sum to {weight:g}")
+            raise ImpossibleSumError(f"round {at.number}: the weights of {most:.0f} clients sum to {weight:g}")
     return SumLayout.of(blocks).arrays(bounded(total.vector / weight, total.longest), blocks)

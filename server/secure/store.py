@@ -129,43 +129,34 @@ class SumStore:
             return {}
 
     def fix(self, fixed: FixedSum) -> None:
-        """Write a sum whose set is final; the JSON file is the last one."""
-        name = _name(fixed.terms.round, fixed.terms.channel)
-        self._write(f"{name}.safetensors", tensor_file.dump_tensors({"sum": fixed.total, "checks": fixed.checks}, {}))
-        content = {"terms": fixed.terms.to_json(), "boxes": fixed.boxes, "steps": fixed.steps}
-        self._write(f"{name}.json", json.dumps(content).encode())
+        """Write a sum whose set is final, as one file: each has to reach the disk."""
+        about = {"terms": fixed.terms.to_json(), "boxes": json.dumps(fixed.boxes), "steps": json.dumps(fixed.steps)}
+        content = tensor_file.dump_tensors({"sum": fixed.total, "checks": fixed.checks}, about)
+        self._write(f"{_name(fixed.terms.round, fixed.terms.channel)}.safetensors", content)
 
     def find(self, round_: int, channel: str) -> FixedSum | None:
         """Return the sum that is being opened; None if there is none, or it is damaged."""
-        name = _name(round_, channel)
         try:
-            content = json.loads((self._folder / f"{name}.json").read_text("utf-8"))
-            arrays = tensor_file.load_tensors(self._folder / f"{name}.safetensors")[0]
-            boxes = {client: tuple(sealed) for client, sealed in content["boxes"].items()}
-            return FixedSum(
-                SumTerms.from_json(content["terms"]), boxes, content["steps"], arrays["sum"], arrays["checks"]
-            )
+            arrays, about = tensor_file.load_tensors(self._folder / f"{_name(round_, channel)}.safetensors")
+            boxes = {client: tuple(sealed) for client, sealed in json.loads(about["boxes"]).items()}
+            terms, steps = SumTerms.from_json(about["terms"]), json.loads(about["steps"])
+            return FixedSum(terms, boxes, steps, arrays["sum"], arrays["checks"])
         except (OSError, ValueError, KeyError, StateError, WireError, DataError):
             return None
 
-    def write_answer(self, terms: SumTerms, helper: int, numbers: Unsigned) -> None:
-        """Write the answer of the helper at this place of the roster."""
-        self._write(
-            f"{_name(terms.round, terms.channel)}.{helper}.safetensors", tensor_file.dump_tensors({"sum": numbers}, {})
-        )
+    def write_answers(self, terms: SumTerms, answers: Mapping[int, Unsigned]) -> None:
+        """Write place in the roster -> answer of the helper, as one file."""
+        content = tensor_file.dump_tensors({str(k): numbers for k, numbers in answers.items()}, {})
+        self._write(f"{_name(terms.round, terms.channel)}.answers.safetensors", content)
 
-    def answers(self, terms: SumTerms, helpers: int) -> dict[int, Unsigned]:
+    def answers(self, terms: SumTerms) -> dict[int, Unsigned]:
         """Return place in the roster -> answer, of helpers whose answer was written."""
-        found = {}
-        for k in range(helpers):
-            path = self._folder / f"{_name(terms.round, terms.channel)}.{k}.safetensors"
-            try:
-                numbers = tensor_file.load_tensors(path)[0]["sum"]
-            except (StateError, KeyError):
-                continue
-            if numbers.shape == (opened_size(terms),):
-                found[k] = numbers
-        return found
+        try:
+            path = self._folder / f"{_name(terms.round, terms.channel)}.answers.safetensors"
+            found = {int(k): numbers for k, numbers in tensor_file.load_tensors(path)[0].items()}
+        except (StateError, ValueError):
+            return {}
+        return {k: numbers for k, numbers in found.items() if numbers.shape == (opened_size(terms),)}
 
     def spool(self) -> Spool:
         """Return a store of the uploads of one sum until it is opened."""

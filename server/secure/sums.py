@@ -125,6 +125,10 @@ class SumLostError(RefusedError):
     """Sum that will never be opened; the next round has another number."""
 
 
+class ImpossibleSumError(SumLostError):
+    """Sum that no data of its clients give, where the helpers' sums are checked."""
+
+
 class TooFewUploadsError(QuorumError):
     """Fewer usable uploads than a sum needs."""
 
@@ -183,14 +187,15 @@ class Opening:
             QuorumError: A helper does not answer.
             SumLostError: A helper refuses, or the sum is not of its clients.
         """
-        stored = self._store.answers(self.terms, len(self._roster.cards))
+        stored = self._store.answers(self.terms)
         answers, total = stored | self._ask(fixed, stored), fixed.total.copy()
         self._check_masks(fixed, answers)
         for answer in answers.values():
             total -= answer[: self.terms.size]
         numbers = centre(total)
         if max(int(numbers.max()), -int(numbers.min())) > self._largest(len(fixed.boxes)):
-            raise SumLostError(f"round {self.terms.round}: the sum is beyond what its clients can make together")
+            lost = SumLostError if self.terms.has_noise else ImpossibleSumError  # a helper's noise may hide its own lie
+            raise lost(f"round {self.terms.round}: the sum is beyond what its clients can make together")
         return total
 
     def _prepare(self, boxes: Mapping[str, tuple[str, ...]]) -> tuple[dict[str, str], dict[str, list[bytes]]]:
@@ -231,7 +236,7 @@ class Opening:
             for name, reply in replies.items():
                 if not reply.missing:
                     answers[places[name]] = self._accept(name, reply)
-                    self._store.write_answer(self.terms, places[name], answers[places[name]])
+            self._store.write_answers(self.terms, {**stored, **answers})
             if any(reply.missing for reply in replies.values()) and self._prepare_again(fixed):
                 raise SumLostError(f"round {self.terms.round}: a helper cannot open the boxes any more")
         if len(answers) < len(places):

@@ -2,7 +2,8 @@
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from statistics import fmean, median
+from statistics import median
+from typing import TypeVar
 
 from studies.audit.cases import (
     FAULTY_CASES,
@@ -18,7 +19,9 @@ from studies.audit.cases import (
     Upload,
 )
 from studies.harness.results import Results
-from studies.harness.row import Metrics
+from studies.harness.row import Metrics, Row
+
+CaseT = TypeVar("CaseT", Case, OneRun, Upload, Opened)
 
 
 @dataclass(frozen=True)
@@ -34,47 +37,41 @@ class Figures:
     @property
     def sound(self) -> list[tuple[Case, Metrics]]:
         """Audits of the code as it is, by way and ε."""
-        return sorted(
-            self._of(SOUND_CASES), key=lambda pair: (list(WAYS).index(pair[0].way), pair[0].rounds, pair[0].epsilon)
-        )
+        found = [(case, row.trials[0].metrics) for case, row in self._rows(SOUND_CASES)]
+        return sorted(found, key=lambda pair: (list(WAYS).index(pair[0].way), pair[0].rounds, pair[0].epsilon))
 
     @property
     def faulty(self) -> list[tuple[Case, Metrics]]:
         """Audits of code with a fault."""
-        return list(self._of(FAULTY_CASES))
+        return [(case, row.trials[0].metrics) for case, row in self._rows(FAULTY_CASES)]
 
     @property
     def one_runs(self) -> list[tuple[OneRun, list[Metrics]]]:
         """Audits by one training, all seeds."""
-        found = ((run, self.results.rows.get(run.key)) for run in ONE_RUNS)
-        return [(run, [trial.metrics for trial in row.trials.values()]) for run, row in found if row and row.trials]
+        return [(run, [trial.metrics for trial in row.trials.values()]) for run, row in self._rows(ONE_RUNS)]
 
     @property
     def uploads(self) -> list[tuple[Upload, float, float]]:
         """Attacks on uploads, with the mean precision over seeds of the attack and of popularity."""
-        found = ((upload, self.results.rows.get(upload.key)) for upload in UPLOADS)
-        means = [(u, row.values("precision"), row.values("popularity")) for u, row in found if row and row.trials]
-        return [(upload, fmean(read.values()), fmean(popular.values())) for upload, read, popular in means]
+        return [(upload, row.mean("precision"), row.mean("popularity")) for upload, row in self._rows(UPLOADS)]
 
     @property
     def members(self) -> list[tuple[Upload, float, float]]:
         """Guesses of membership, with the mean AUC and the mean TPR over seeds."""
-        found = ((upload, self.results.rows.get(upload.key)) for upload in MEMBERS)
-        means = [(u, row.values("auc"), row.values("tpr")) for u, row in found if row and row.trials]
-        return [(upload, fmean(areas.values()), fmean(rates.values())) for upload, areas, rates in means]
+        return [(upload, row.mean("auc"), row.mean("tpr")) for upload, row in self._rows(MEMBERS)]
 
     @property
     def opened(self) -> list[tuple[Opened, Metrics]]:
         """Attacks on opened sums, with means over seeds."""
-        found = ((case, self.results.rows.get(case.key)) for case in OPENED)
         names = ("auc", "tpr", "precision", "popularity")
-        return [(case, {name: row.mean(name) for name in names}) for case, row in found if row and row.trials]
+        return [(case, {name: row.mean(name) for name in names}) for case, row in self._rows(OPENED)]
 
-    def _of(self, cases: Sequence[Case]) -> Iterator[tuple[Case, Metrics]]:
+    def _rows(self, cases: Sequence[CaseT]) -> Iterator[tuple[CaseT, Row]]:
+        """Iterate over the cases that have trials."""
         for case in cases:
             row = self.results.rows.get(case.key)
             if row and row.trials:
-                yield case, row.trials[0].metrics
+                yield case, row
 
 
 def share(metrics: Metrics) -> float:

@@ -9,7 +9,10 @@ from studies.harness.results import Results
 from studies.harness.row import RowKey
 from studies.harness.statistics import MOST_SEEDS, SEEDS, Paired, Verdict, seeds_needed, verdict_of
 
-HIGHER = {"auc", "hr20", "filtered_hr20", "catalogue_hr20", "mrr20", "ndcg20", "rho_point", "teacher_rho_point", "f1"}
+HIGHER = {
+    *("auc", "hr20", "catalogue_hr20", "mrr20", "ndcg20", "rho_point", "teacher_rho_point", "f1"),
+    *("filtered_hr5", "filtered_hr10", "filtered_hr20", "filtered_hr40"),
+}
 """Metrics of which larger values are better."""
 
 SMALLEST: Mapping[str, Mapping[str, float]] = {

@@ -19,7 +19,18 @@ from common.wire.codec import decode, encode
 from common.wire.messages import EVALUATE, TRAIN, EvaluateReply, TrainReply
 from common.wire.sparse_rows import ROWS
 from server.aggregation.lengths import CLIP
-from studies.lies.effect_cases import ALIE, DRIFT, FLIP, IPM, METRICS, MIN_MAX, QUIET, STATISTICS, Case
+from studies.lies.effect_cases import (
+    ALIE,
+    DRIFT,
+    FLIP,
+    GRADIENTS,
+    IPM,
+    METRICS,
+    MIN_MAX,
+    QUIET,
+    STATISTICS,
+    Case,
+)
 from studies.lies.liars import TypedGrid
 
 TARGET = 400
@@ -92,6 +103,7 @@ PLOTS: dict[str, Plot] = {
     STATISTICS: misplace,
     FLIP: lambda honest: [scale(one, -CLIP) for one in honest],
     DRIFT: drift,
+    GRADIENTS: drift,
     ALIE: together(lambda mean, std, honest: _less(mean, std, DEVIATIONS)),
     IPM: together(lambda mean, std, honest: scale(mean, INNER)),
     MIN_MAX: together(min_max),
@@ -126,7 +138,8 @@ class ColludingGrid(TypedGrid):
 
     def _plot(self, messages: Sequence[Message]) -> None:
         honest, plot = [decode(TrainReply, message.content) for message in messages], PLOTS[self._case.attack]
-        updates = plot([reply.update for reply in honest])
+        updates = [reply.update for reply in honest]
+        updates = updates if self._case.attack == GRADIENTS else plot(updates)
         gradients = plot([reply.gradient for reply in honest]) if honest[0].gradient else [{}] * len(honest)
         for message, reply, update, gradient in zip(messages, honest, updates, gradients, strict=True):
             message.__dict__["_content"] = encode(replace(reply, update=update, gradient=gradient))

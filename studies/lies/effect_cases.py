@@ -12,10 +12,11 @@ PREFIX = "real-"
 """Prefix of the names of the sets in the stored results."""
 
 HONEST, VALIDATED, UNCHECKED = "honest", "honest, validated", "honest, unchecked"
-STATISTICS, FLIP, DRIFT, ALIE, IPM, MIN_MAX, PROMOTION, QUIET, BACKDOOR, METRICS = (
+STATISTICS, FLIP, DRIFT, GRADIENTS, ALIE, IPM, MIN_MAX, PROMOTION, QUIET, BACKDOOR, METRICS = (
     "false statistics",
     "sign flip",
     "drift",
+    "drift of gradients",
     "ALIE",
     "IPM",
     "min-max",
@@ -28,6 +29,7 @@ ATTACKS = {
     STATISTICS: "statistics of other rows, each number one that honest data can give; all liars send the same",
     FLIP: "the honest update and gradient with the other sign, at the norm to which the server clips",
     DRIFT: "the honest update plus a step of half its norm in one direction, the same for all liars and rounds",
+    GRADIENTS: "the same of the gradient alone, beside an honest update",
     ALIE: "mean less 1.5 standard deviations of the liars' updates (Baruch et al. 2019, arXiv 1902.06156)",
     IPM: "−0.5 times the mean of the liars' updates (Xie et al. 2019, arXiv 1903.03936)",
     MIN_MAX: "mean less γ standard deviations, γ as large as the distance to the liars' own updates allows"
@@ -55,6 +57,18 @@ PILOT_RULES = {
     "median": "median",
 }
 """Rule of the pilot -> its name; the last two lose much without liars, and have no runs with them."""
+
+PILOT_ATTACKS = {
+    "rules": (FLIP, DRIFT),
+    "sessions": (FLIP, DRIFT, QUIET),
+    "ratings": (FLIP, DRIFT),
+    "traffic": (FLIP, ALIE),
+    "markets": (FLIP, DRIFT),
+}
+"""Task -> attacks of the pilot."""
+
+ALL_RULES = ("rules", "sessions")
+"""Tasks of the pilot that show what coordinate-wise rules lose without liars."""
 
 PLANNER = "bgtplanner"
 """Planner of noise that learns from metrics, of ratings."""
@@ -86,7 +100,7 @@ class Setting:
 
 
 SETTINGS = {
-    "rules": Setting("IFTTT, 130 homes", "hr20", "fedrule", {"rounds": 16}),
+    "rules": Setting("IFTTT, 130 homes", "hr20", "fedrule", {"rounds": 16}, attacks=(*UPDATES, GRADIENTS)),
     "sessions": Setting(
         "Diginetica, 200 groups of 20 sessions over 500 items",
         "mrr20",
@@ -191,9 +205,9 @@ def all_cases() -> Iterator[Case]:
 
 
 def pilot_cases() -> Iterator[Case]:
-    """Yield the rows of the pilot: each rule without liars, and the first two with a fifth of liars."""
-    for task, attacks in {"rules": (FLIP, DRIFT), "sessions": (FLIP, DRIFT, QUIET)}.items():
-        for place, rule in enumerate(PILOT_RULES):
+    """Yield the rows of the pilot: its rules without liars, and the first two with a fifth of liars."""
+    for task, attacks in PILOT_ATTACKS.items():
+        for place, rule in enumerate([*PILOT_RULES][: None if task in ALL_RULES else 2]):
             for attack in (HONEST, *(attacks if place < 2 else ())):
                 yield Case(task, SETTINGS[task].network, attack, 0.2 * (attack != HONEST), rule, is_pilot=True)
 

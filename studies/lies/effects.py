@@ -11,7 +11,9 @@ from studies.harness.row import Trial
 from studies.harness.table import Table
 from studies.lies import prose
 from studies.lies.effect_cases import (
+    ALL_RULES,
     ATTACKS,
+    PILOT_ATTACKS,
     PILOT_RULES,
     PILOT_SEEDS,
     PREFIX,
@@ -220,7 +222,7 @@ def not_reached(found: Sequence[Effect]) -> Iterator[str]:
 
 
 def pilot_findings(pilot: Mapping[Case, Effect]) -> Iterator[Claim]:
-    """Yield which rule loses less as a mean over the attacks, with and without gradients."""
+    """Yield which rule loses less as a mean over the attacks, with and without gradients, and where both lose little."""
     for task, is_better in (("sessions", True), ("rules", False)):
         losses = {
             rule: [one.share for case, one in pilot.items() if (case.task, case.rule) == (task, rule) and case.liars]
@@ -234,6 +236,11 @@ def pilot_findings(pilot: Mapping[Case, Effect]) -> Iterator[Claim]:
             yield Claim(
                 f"{text} than the mean ({median:.1%} and {mean:.1%} over the attacks)", (median < mean) == is_better
             )
+    for task in (task for task in PILOT_ATTACKS if task not in ALL_RULES):
+        found = [abs(one.share) for case, one in pilot.items() if case.task == task]
+        if found:
+            text = f"On `{SETTINGS[task].network}`, {task}, neither rule loses or wins more than {TOLERANCE:.0%}"
+            yield Claim(f"{text} (most: {max(found):.1%})", max(found) <= TOLERANCE)
 
 
 def _pilot_table(pilot: Mapping[Case, Effect]) -> Table:

@@ -53,6 +53,7 @@ PILOT = """## A rule for strangers
 `federation.robust=auto` was chosen by these runs alone. Their seeds are {seeds}, which no other run of this page has. 20 % lie.
 Cells are losses of quality against the mean without liars.
 
-`auto` is the geometric median where clients send an update alone, from ten replies on. It is the mean where they also send
+`auto` is the geometric median where clients send an update alone, from ten replies on. Sessions decide that. On ratings,
+traffic and markets the rules are level, and without liars the median costs nothing there. It is the mean where they also send
 gradients, as in `fedrule`: control variates add up to 0 only by the mean. Closed forms, noise and masks have bounds of their
 own, and the mean. Coordinate-wise rules lose what few clients know, without any liar."""

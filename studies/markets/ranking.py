@@ -1,13 +1,11 @@
 """Ranking of PF-GNN+ by Z̃ beside that by Z, measured on the same trainings."""
 
 from contextlib import AbstractContextManager
-from functools import partial
 from unittest.mock import patch
 
 import torch
 
 from client.tasks.markets.learner import MarketsLearner
-from client.tasks.markets.networks import similarity
 from common.arrays import Arrays
 from common.methods.pfgnn import PFGNN
 from common.tasks.markets.metrics import ranking_metrics
@@ -44,8 +42,9 @@ class UnpooledRanking:
         z = learner.triple_source.propagated @ torch.from_numpy(model["phi.mean"])
         c = assignments(z, torch.from_numpy(model["kappa"]), PFGNN().tau)
         unpooled = unpool(c, summarize(c, z, "sum"), "sum").embeddings.numpy()
-        scores = partial(similarity, unpooled, model=model)
-        found, _ = ranking_metrics(scores, market.split.right(split), market.masked(split))
+        found, _ = ranking_metrics(
+            lambda queries: unpooled[queries] @ unpooled.T, market.split.right(split), market.masked(split)
+        )
         self.found[market.split.market.name] = {f"{UNPOOLED}{metric}": found[metric] for metric in MAIN}
 
     def trial_of(self, run: FinishedRun) -> Trial:

@@ -7,7 +7,7 @@ from studies.harness.experiment import Experiment, Settings
 from studies.harness.results import Results
 from studies.harness.row import in_order, mean_sd
 from studies.harness.table import Table
-from studies.traffic.experiments import make_row
+from studies.traffic.experiments import CLAIMED_SEEDS, make_row
 from studies.traffic.sets import SUMO, TEN, Setting
 
 PROTOCOL = "templates"
@@ -33,7 +33,7 @@ METRICS = {"mse": "MSE student", "teacher_mse": "teacher", "rho_point": "ρ poin
 ROUNDS = {"ten": 10, "sumo": 40}
 """Data set -> rounds; on the streets a client takes part in a tenth of them."""
 
-ABOUT = f"""FedSTL without cluster steps on the paper's model, one seed, λ = 1 and λ = 0: {ROUNDS["ten"]} rounds on the last
+ABOUT = f"""FedSTL without cluster steps on the paper's model, λ = 1 and λ = 0: {ROUNDS["ten"]} rounds on the last
 {DAYS} days of the ten sites, and for templates 4 and 6, which compare two variables, {ROUNDS["sumo"]} rounds on the simulated
 streets with number of vehicles and occupancy. Each client infers its property from its own past. ρ is the share of forecasts
 that satisfy it before the teacher; after it all do."""
@@ -47,7 +47,7 @@ def key_of(kind: str, weight: float) -> str:
 def _row(kind: str, title: str, weight: float, setting: Setting) -> Experiment:
     task: Settings = {**setting.task, "property": kind, "property-weight": weight}
     key, title = key_of(kind, weight), f"{title}, λ = {weight:g}"
-    one = make_row(key, title, "fedstl", {"cluster-steps": 0}, task, uploads=ROUNDS[setting.key], seeds=1)
+    one = make_row(key, title, "fedstl", {"cluster-steps": 0}, task, uploads=ROUNDS[setting.key], seeds=CLAIMED_SEEDS)
     return replace(one, settings={**one.settings, "federation.cohort": setting.cohort}, protocol=PROTOCOL)
 
 

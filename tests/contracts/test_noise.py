@@ -8,17 +8,26 @@ import numpy as np
 import pytest
 
 from client.data.read import read_all
+from client.owner.policy import Policy
+from client.state import MemoryStore
 from common.config.parse import parse
+from common.config.run import RunConfig
 from common.options import Scalar
 from common.privacy.accounts import gdp_of
+from common.wire.messages import TRAIN
 from deploy.simulation.grid import InProcessGrid, simulate
+from server.record.events import RoundEvent
+from server.record.folder import RunDirectory
 from server.run import run
+from studies.lies.liars import LyingGrid, scaled, trained
 from tests.support.owners import SHARING, model_of, noisy, owners, total_of
 from tests.support.sensors import road_config, rounds_of, sensor
 from tests.support.sensors import session as sensor_session
-from tests.support.toys import toy_dataset
+from tests.support.toy_sessions import toy_session, toy_sessions
+from tests.support.toys import CATALOGUE, configured, toy_dataset, toy_homes
 
 ON_RULES = ("fedavg", "fedprox", "fedadam", "fedyogi", "fedadagrad", "fedrule", "fedga", "fedrep", "ditto", "local")
+
 MECHANISMS = ("gaussian", "laplace", "privunit")
 
 
@@ -96,3 +105,49 @@ def test_gradients_contain_no_client_only_parameters(control: str, unit: str, tm
     flat |= {"algorithm.fedrule.control": control, "training.optimizer": "sgd", "federation.min-clients": 1}
     simulate(parse({**flat, "privacy.unit": unit}), read_all("ratings", "demo:0-3"), tmp_path)
     assert [(r.answered, r.refused) for r in rounds_of(tmp_path)] == [(3, {})] * 3
+
+
+ROUNDS = 4
+
+NOISES: dict[str, dict[str, Scalar]] = {
+    "gaussian": {"privacy.unit": "client", "privacy.mechanism": "gaussian"},
+    "laplace": {"privacy.unit": "client", "privacy.mechanism": "laplace"},
+    "privunit": {"privacy.unit": "client", "privacy.mechanism": "privunit"},
+    "dp-sgd": {"privacy.unit": "record", "privacy.mechanism": "gaussian"},
+}
+
+METHODS = ("fedavg", "uniform", "bgtplanner")
+
+
+def configuration(method: str, noise: str, folder: Path) -> RunConfig:
+    path = folder / "catalogue.json"
+    path.write_text(CATALOGUE.to_json())
+    options: dict[str, Scalar] = {**NOISES[noise], "privacy.epsilon": 8.0, "catalogue": str(path), "rounds": ROUNDS}
+    return configured(method, **options)
+
+
+def refused(folder: Path) -> list[dict[str, str]]:
+    return [event.refused for event in RunDirectory(folder, "toy").events() if isinstance(event, RoundEvent)]
+
+
+@pytest.mark.parametrize("clients", [2, 3, 6])
+@pytest.mark.parametrize("method", METHODS)
+@pytest.mark.parametrize("noise", NOISES)
+def test_no_honest_reply_with_noise_is_left_out(noise: str, method: str, clients: int, tmp_path: Path) -> None:
+    config = configuration(method, noise, tmp_path)
+    policy, homes = Policy(share_metrics="always"), toy_homes(clients)
+    sessions = {k: toy_session(f"c{k}", (home,), MemoryStore(), policy) for k, home in enumerate(homes, start=1)}
+    run(InProcessGrid(sessions, 1), config, tmp_path)
+    lines = refused(tmp_path)
+    assert lines
+    assert lines == [{}] * len(lines)
+
+
+@pytest.mark.parametrize("noise", NOISES)
+def test_an_update_far_beyond_the_noise_is_left_out_and_named(noise: str, tmp_path: Path) -> None:
+    sessions = toy_sessions([MemoryStore() for _ in range(3)])
+    lie = trained(update=scaled(100), gradient=scaled(100))
+    run(LyingGrid(sessions, 2, TRAIN, lie), configuration("fedavg", noise, tmp_path), tmp_path)
+    for line in refused(tmp_path):
+        assert list(line) == ["client-1"]
+        assert "times the typical" in line["client-1"]

@@ -1,24 +1,36 @@
 """Whole runs with planners: spent budgets, retired clients and early ends."""
 
 import math
+from collections.abc import Sequence
 from pathlib import Path
 
 import numpy as np
 import pytest
 from safetensors.numpy import load
 
+from client.data.dataset import AnyDataset
+from client.data.read import partition, read_all
 from client.owner.policy import Policy
+from client.privacy.simulation import in_memory
 from client.session import MODEL, Session
+from client.state import MemoryStore
+from client.tasks.learner import Learner
+from client.tasks.registry import build_learner
+from client.tasks.rules.data.homes import Homes
+from client.tasks.traffic.data.series import Sensors
 from common.arrays import sha256
+from common.config.keys import current_key
+from common.config.parse import parse
+from common.config.run import RunConfig
 from common.errors import ConfigError, RefusedError, RunError
 from common.options import Scalar
 from common.privacy.accounts import gdp_of
+from common.tasks.vocabulary import Vocabulary
 from common.wire.messages import EvaluateReply, EvaluateRequest
 from deploy.simulation.grid import InProcessGrid
 from server.aggregation.metrics import Evaluation, pool
-from server.record.folder import RunDirectory
+from server.record.folder import BEST_MODEL, RunDirectory
 from server.record.journal import Journal
-from server.record.model_choice import BEST_MODEL
 from server.run import run
 from tests.support.owners import (
     PLANNERS,
@@ -32,8 +44,9 @@ from tests.support.owners import (
     owners,
     total_of,
 )
-from tests.support.sensors import road_config, rounds_of, sensor
+from tests.support.sensors import MEASURES, QUICK, road_config, rounds_of, sensor
 from tests.support.sensors import session as sensor_session
+from tests.support.toys import CATALOGUE, toy_homes
 
 
 @pytest.mark.parametrize(
@@ -218,3 +231,62 @@ def test_a_budget_is_spread_over_the_rounds_that_ask_a_client(planned: int, tmp_
     cost = total_of(config) / (planned or 6)  # 2.4 rounds and two deviations of 1.4
     assert costs_of(tmp_path) == pytest.approx([cost] * len(costs_of(tmp_path)))
     assert all(spent <= total_of(config) * (1 + 1e-9) for spent in clients.spent(config).values())
+
+
+INNER = {"ifca": 2, "fedstl": 3, "pfgnn": 1}
+"""Method -> number of releases of a client per round."""
+
+NOISE: dict[str, Scalar] = {
+    "privacy.unit": "client",
+    "privacy.epsilon": 5.0,
+    "run-id": "toy",
+    "federation.min-clients": 1,
+    "federation.wait": 0.1,
+}
+
+SMALL: dict[str, dict[str, Scalar]] = {
+    "fedstl": {**QUICK, "algorithm.fedstl.clusters": 2, "training.local-steps": 2},
+    "pfgnn": {"task": "markets", "tasks.markets.batch": 32, "training.local-steps": 2},
+}
+
+
+def planned(inner: str, folder: Path) -> RunConfig:
+    own: dict[str, Scalar] = {**PLANNERS["bgtplanner"], "inner": inner}
+    if inner not in SMALL:
+        return noisy(folder, "bgtplanner", rounds=3, **own)
+    flat = {current_key(f"algorithm.bgtplanner.{key.replace('_', '-')}"): value for key, value in own.items()}
+    return parse({**SMALL[inner], **NOISE, "method": "bgtplanner", "rounds": 3, **flat})
+
+
+def parts(inner: str) -> Sequence[AnyDataset]:
+    if inner == "pfgnn":
+        return partition(read_all("markets", "demo:3-5"), 0)
+    if inner == "fedstl":
+        return [Sensors((sensor(k),), MEASURES) for k in range(2)]
+    return [Homes((home,), CATALOGUE) for home in toy_homes(2)]
+
+
+def session(name: str, part: AnyDataset) -> Session:
+    def learner(config: RunConfig, vocabulary: Vocabulary) -> Learner:
+        return build_learner(config, part)
+
+    return Session(name, learner, MemoryStore(), in_memory(SHARING))
+
+
+@pytest.mark.parametrize("inner", INNER)
+def test_every_release_is_charged_and_every_round_has_a_reward(
+    inner: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    judge_by_loss(monkeypatch)
+    config = planned(inner, tmp_path)
+    sessions = {k: session(f"client-{k}", part) for k, part in enumerate(parts(inner), start=1)}
+    result = run(InProcessGrid(sessions, 1), config, tmp_path)
+    rounds, total, costs = rounds_of(tmp_path), total_of(config), costs_of(tmp_path)
+    assert result.status == "completed"
+    assert all((r.asked, r.answered, r.refused) == (2, 2, {}) for r in rounds)
+    for one in sessions.values():
+        ledger = one.releaser.budget.ledger(config.privacy)
+        assert len(ledger.entries()) == INNER[inner] * len(rounds)
+        assert ledger.spent() == pytest.approx(sum(costs), rel=1e-6)
+        assert 0.5 * total < ledger.spent() <= total
+    assert any(r.server["reward"] for r in rounds[1:])

@@ -21,7 +21,7 @@ from server.record.events import RoundEvent
 from server.record.folder import RunDirectory
 from server.secure import parties as sizes
 from server.secure.store import SumStore
-from tests.deploy.test_killed_sums import KilledError, kill
+from tests.deploy.test_sum_faults import KilledError, kill
 from tests.support.sum_runs import MIN_SUM, SumFederation, noised, summed
 
 SPLIT: dict[str, Any] = {"clusters": 2, "spread": 0.1, "seed": 1}

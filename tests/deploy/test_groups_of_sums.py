@@ -1,5 +1,6 @@
 """Runs whose clients are in groups with a secure sum each."""
 
+import itertools
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -14,11 +15,12 @@ from common.errors import ConfigError
 from common.models import parameters
 from common.wire.codec import decode, encode
 from common.wire.messages import TRAIN, TrainReply
+from server.record.events import RoundEvent
 from server.record.folder import RunDirectory
 from server.run import read_catalogue
 from server.secure.store import SumStore
 from server.secure.sums import assign
-from tests.deploy.test_killed_sums import KilledError, asked, kill
+from tests.deploy.test_sum_faults import KilledError, asked, kill
 from tests.support.build import task_model
 from tests.support.sum_runs import SumFederation, losing, noised, summed
 
@@ -57,12 +59,12 @@ def test_each_number_of_the_model_is_the_median_over_groups(method: str, tmp_pat
         np.testing.assert_allclose(found, np.median([one[name] for one in alone], axis=0), atol=1e-5)
 
 
-def lie(message: Message) -> Message:
-    """Add 1,000 to each number that the liar sends."""
+def change(message: Message, added: int = 1000 << 32) -> Message:
+    """Add 1,000, or another number times 2³², to each number that the liar sends."""
     if message.metadata.message_type == TRAIN and message.metadata.src_node_id == LIAR:
         reply = decode(TrainReply, message.content)
         numbers = reply.masked["sum"]
-        reply.masked["sum"] = numbers + numbers.dtype.type(1000 << 32)
+        reply.masked["sum"] = numbers + numbers.dtype.type(added)
         message.content = encode(reply)
     return message
 
@@ -72,7 +74,7 @@ def test_a_liar_in_one_group_does_not_decide_the_model(tmp_path: Path) -> None:
     for groups in (1, GROUPS):
         config = grouped(rounds=1, **{"secure-sums__groups": groups})
         federation = SumFederation(tmp_path / str(groups), CLIENTS)
-        federation.grid.after = lie
+        federation.grid.after = change
         federation.run(config)
         steps[groups] = norm(sub(model_of(tmp_path / str(groups)), first_model(config)))
     honest = SumFederation(tmp_path / "honest", CLIENTS)
@@ -90,7 +92,7 @@ def test_a_server_killed_between_groups_asks_the_others_alone(
     whole = SumFederation(tmp_path / "whole", CLIENTS)
     through = whole.run(config)
     federation = SumFederation(tmp_path / "killed", CLIENTS)
-    kill(monkeypatch, SumStore, "write_answer", after=True)
+    kill(monkeypatch, SumStore, "write_answers", after=True)
     with pytest.raises(KilledError):
         federation.run(config)
     requests = asked(federation.connect())
@@ -111,12 +113,30 @@ def test_weights_of_a_liar_cost_its_group_alone(lie: int, tmp_path: Path) -> Non
             message.content = encode(reply)
         return message
 
-    federation = SumFederation(tmp_path, 12)
+    federation = SumFederation(tmp_path, CLIENTS)
     federation.grid.after = take_weight
-    result = federation.run(grouped(rounds=1, weighting="examples", **{"secure-sums__groups": 4}))
+    result = federation.run(grouped(rounds=1, weighting="examples"))
     [event] = [event for event in RunDirectory(tmp_path, "toy").events() if event.event == "round"]
     assert (result.rounds_done, event.server.get("lost"), len(event.refused)) == (1, None, 3)
     assert "the weights of 3 clients sum to" in event.refused[f"client-{LIAR - 1}"]
+
+
+def test_who_is_in_each_impossible_group_is_named_and_sits_out(tmp_path: Path) -> None:
+    """In turn, the liar's numbers lose the sum, and give a mean of more than ten times the median norm."""
+    federation, lies = SumFederation(tmp_path, 13), itertools.cycle([1 << 56, 1000 << 32])
+
+    def lie(message: Message) -> Message:
+        is_false = message.metadata.message_type == TRAIN and message.metadata.src_node_id == LIAR
+        return change(message, next(lies)) if is_false else message
+
+    federation.grid.after = lie
+    federation.run(grouped(rounds=11, **{"secure-sums__groups": 4}))
+    rounds = [event for event in RunDirectory(tmp_path, "toy").events() if isinstance(event, RoundEvent)]
+    named = [{name: why for name, why in one.refused.items() if "impossible groups" in why} for one in rounds]
+    [number] = [one.round for one, found in zip(rounds, named, strict=True) if found]
+    assert (named[number - 1].keys(), 8 < number < 11) == ({f"client-{LIAR - 1}"}, True)
+    assert not any(one.refused for one in rounds[number:])
+    assert not any("lost" in one.server for one in rounds), "the other groups make the step"
 
 
 def test_a_group_with_too_few_uploads_is_left_out_or_the_round_is_lost(tmp_path: Path) -> None:

@@ -3,19 +3,26 @@
 import json
 import logging
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 
+from common.config.parse import parse
 from common.config.run import RunConfig
+from common.contribution import Contribution, find_doubtful
 from common.errors import ConfigError, QuorumError
+from common.options import Scalar
 from common.tasks.registry import TASKS
 from common.wire.messages import TRAIN
+from deploy.simulation import blocks as population
 from deploy.simulation.grid import simulate
+from server.aggregation.replies import Reply
 from server.record.folder import RunDirectory
 from server.record.result import Result
+from server.round import intake
 from tests.support.sum_runs import MIN_SUM, POLICY, SumFederation, noised, summed
 from tests.support.toys import toy_dataset
 
@@ -168,3 +175,101 @@ def test_a_complete_run_cannot_go_on(tmp_path: Path) -> None:
     federation.run(config)
     with pytest.raises(ConfigError, match="deleted its keys"):
         federation.run(config.model_copy(update={"rounds": 4}), resume=True)
+
+
+def test_a_round_keeps_sums_in_place_of_replies(
+    settings: Callable[..., RunConfig], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    seen: list[list[Reply]] = []
+    add_up = intake.add_up
+
+    def watched(replies: list[Reply], *arguments: Any) -> Contribution:
+        seen.append(replies)
+        return add_up(replies, *arguments)
+
+    monkeypatch.setattr(intake, "add_up", watched)
+    monkeypatch.setattr(population, "FOLDED_BYTES", 0)
+    simulate(settings("fedrule", rounds=1), toy_dataset(8), tmp_path, together=4)
+    assert not any(reply.train.update or reply.train.gradient for reply in seen[0])
+    assert len(seen[0]) == 8
+
+
+@pytest.mark.parametrize(
+    ("bound", "reference", "expected"),
+    [(10.0, {}, [2, 3]), (10.0, {"update": 0.1}, [2, 3]), (10.0, {"update": 5.0}, [3]), (0.0, {}, [3])],
+)
+def test_doubtful_are_lengths_from_half_of_the_bound_on_and_numbers_that_are_none(
+    bound: float, reference: dict[str, float], expected: list[int]
+) -> None:
+    lengths = {"update": np.array([1.0, 1.0, 6.0, np.nan, 1.0])}
+    assert find_doubtful(reference, np.full(5, bound), lengths, np.zeros(5)) == expected
+    assert find_doubtful(reference, np.full(5, bound), lengths, np.full(5, np.inf)) == [0, 1, 2, 3, 4]
+
+
+@pytest.mark.parametrize(
+    ("method", "options", "reason"),
+    [
+        ("fedavg", {"federation__robust": "median", "federation__min-replies": 3}, "single clients"),
+        ("ifca", {"assign": "capacity"}, "single clients"),
+        ("local", {}, "local sends no updates"),
+        ("fedavg", {"privacy__unit": "client", "privacy__mechanism": "laplace"}, "mechanism=laplace"),
+        ("fedavg", {"privacy__unit": "record", "privacy__metric-share": 0.1}, "metric-share is noise of helpers"),
+    ],
+)
+def test_runs_that_need_single_replies_are_refused(method: str, options: dict[str, Any], reason: str) -> None:
+    with pytest.raises(ConfigError, match=reason):
+        summed(method, **options)
+
+
+@pytest.mark.parametrize(
+    ("method", "options", "reason"),
+    [
+        ("fedstl", {"task": "traffic"}, "fedstl judges single clients' properties"),
+        (
+            "fedstl",
+            {"task": "traffic", "algorithm.fedstl.criterion": "loss", "algorithm.fedstl.cluster-steps": 0},
+            "fedstl judges single clients' losses",
+        ),
+        ("pfgnn", {"task": "markets"}, "pfgnn takes encoders and cluster summaries of single markets"),
+        (
+            "fedavg",
+            {"task": "ratings", "model": "paper", "tasks.ratings.items": "paper"},
+            "the server adds up the rows of table 'items' that each client names (tasks.ratings)",
+        ),
+    ],
+)
+def test_a_refusal_names_what_the_server_needs(method: str, options: dict[str, Scalar], reason: str) -> None:
+    with pytest.raises(ConfigError) as refused:
+        parse({"method": method, "privacy.trust": "helpers", **options})
+    assert str(refused.value) == f"{reason}; set privacy.trust=local"
+
+
+def test_masks_between_pairs_of_clients_are_not_in_this_version() -> None:
+    with pytest.raises(ConfigError, match=r"'privacy\.trust': not in this version; say helpers or local"):
+        parse({"privacy.trust": "pairwise"})
+
+
+TRUSTS = ("local", "helpers")
+
+RECORD: dict[str, Scalar] = {"privacy__unit": "record", "privacy__epsilon": 50.0}
+
+
+@pytest.mark.parametrize("method", ["fedavg", "fedrule", "fedga", "uniform"])
+def test_noise_of_local_steps_is_the_same_in_sums_as_in_single_replies(method: str, tmp_path: Path) -> None:
+    privacy = [SumFederation(tmp_path / t).run(summed(method, t, **RECORD)).privacy for t in TRUSTS]
+    local, opened = (RunDirectory(tmp_path / t, "toy").load_model()[0] for t in TRUSTS)
+    for name in local:
+        np.testing.assert_allclose(opened[name], local[name], atol=1e-5)
+    alone, summed_ = privacy
+    assert (summed_.trust, summed_.sums) == ("helpers", {"opened": 3, "lost": 0})
+    assert replace(summed_, trust="local", helpers={}, min_sum=alone.min_sum, sums=alone.sums) == alone
+
+
+def test_releases_of_records_to_sums_are_charged_as_noise_of_the_client(tmp_path: Path) -> None:
+    federation, config = SumFederation(tmp_path), summed(**RECORD)
+    federation.run(config)
+    for session in federation.sessions.values():
+        entries = session.releaser.budget.ledger(config.privacy).entries()
+        assert [(e.terms.mechanism, e.terms.trust) for e in entries] == [
+            ("dp-sgd q=0.5 steps=3 releases=3", "local")
+        ] * 4

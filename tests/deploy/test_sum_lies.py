@@ -18,8 +18,9 @@ from common.errors import RefusedError
 from common.models import parameters
 from common.secure import norms
 from common.secure.quantisation import fixed_scale
+from common.secure.terms import SumTerms
 from common.wire.codec import decode, encode
-from common.wire.messages import OPEN, TRAIN, OpenReply, TrainReply
+from common.wire.messages import OPEN, TRAIN, OpenReply, OpenRequest, TrainReply
 from fedloom import simulate
 from server.record.folder import RunDirectory
 from server.run import read_catalogue
@@ -70,6 +71,29 @@ def test_random_numbers_of_a_helper_drop_the_round_and_leave_the_model(
     federation.run(config)
     assert [(one.clients, reason in one.lost) for one in federation.sums()] == [(0, True)] * 2
     assert distance(federation, config) == 0
+
+
+def test_a_lie_within_the_noise_moves_the_model_no_further_than_clients_and_noise_can(tmp_path: Path) -> None:
+    """The helper adds eight deviations of its noise to each number."""
+    federation, config, asked = SumFederation(tmp_path), noised(rounds=1), list[SumTerms]()
+
+    def note(message: Message) -> None:
+        if message.metadata.message_type == OPEN:
+            asked.append(SumTerms.from_json(decode(OpenRequest, message.content).terms))
+
+    def lie(message: Message) -> Message:
+        if message.metadata.message_type == OPEN and message.metadata.src_node_id == FIRST_HELPER:
+            reply = decode(OpenReply, message.content)
+            lied = reply.opened["sum"] - np.uint64(8 * asked[0].noise)
+            message.content = encode(replace(reply, opened={"sum": lied}))
+        return message
+
+    federation.grid.before, federation.grid.after = note, lie
+    federation.run(config)
+    [found], terms = federation.sums(), asked[0]
+    noise = terms.noise * terms.clip / terms.bound * math.sqrt(2 * terms.size) / found.clients
+    assert (found.lost, found.rejected) == ("", {}), "it is not named"
+    assert 0.99 * (terms.clip + 1.1 * noise) < distance(federation, config) < 1.01 * (terms.clip + 1.1 * noise)
 
 
 def test_a_helper_that_adds_one_to_one_number_is_named(tmp_path: Path) -> None:

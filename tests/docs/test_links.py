@@ -1,13 +1,12 @@
 """`make links` finds broken external links."""
 
-import importlib.util
 import threading
 from collections.abc import Iterator
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
 import pytest
 
-from tools.pages import ROOT
+from tests.support.scripts import load
 
 
 class Site(BaseHTTPRequestHandler):
@@ -29,11 +28,6 @@ def site() -> Iterator[str]:
 
 
 def test_broken_links_are_found(site: str) -> None:
-    spec = importlib.util.spec_from_file_location("check_links", ROOT / "docs" / "check_links.py")
-    assert spec
-    assert spec.loader
-    checker = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(checker)
-    found = checker.broken([f"{site}/200", f"{site}/403", f"{site}/404", "http://127.0.0.1:9/"])
+    found = load("check_links").broken([f"{site}/200", f"{site}/403", f"{site}/404", "http://127.0.0.1:9/"])
     assert list(found) == [f"{site}/404", "http://127.0.0.1:9/"]
     assert found[f"{site}/404"] == "status 404"

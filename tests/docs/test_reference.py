@@ -1,22 +1,9 @@
 """Generated pages of the reference follow from the code."""
 
-import importlib.util
-from types import ModuleType
-
+from tests.support.scripts import load
 from tools.pages import ROOT
 
-
-def load() -> ModuleType:
-    """Import the script that makes the pages."""
-    spec = importlib.util.spec_from_file_location("make_reference", ROOT / "docs" / "make_reference.py")
-    assert spec
-    assert spec.loader
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
-
-
-MAKER = load()
+MAKER = load("make_reference")
 
 
 def test_pages_follow_from_the_code() -> None:

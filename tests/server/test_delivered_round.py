@@ -25,9 +25,8 @@ from common.tasks.ratings.vocabulary import demo_products
 from deploy.simulation.grid import InProcessGrid
 from deploy.simulation.state import KeptState, simulate_measured
 from server.aggregation.metrics import Evaluation
-from server.record.folder import RunDirectory
+from server.record.folder import BEST_MODEL, RunDirectory
 from server.record.journal import Journal
-from server.record.model_choice import BEST_MODEL
 from server.record.result import Best, Result
 from server.run import run
 from tests.support.kills import killed_at

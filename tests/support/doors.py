@@ -18,8 +18,9 @@ from common.door.door_pb2 import Addressed, Answer, Answers, Order
 from common.door.frames import DoorLimits
 from common.door.identity import issuer_of, private_pem
 from common.errors import ConnectError
+from common.hosts import HERE
 from common.refusals import Refusals
-from deploy.keys.certificates import LOCAL_HOSTS, Certificates, certify, make_authority, make_server_certificate
+from deploy.keys.certificates import Certificates, certify, make_authority, make_server_certificate
 from deploy.keys.nodes import DOORS, add_key, load_private_key, make_node_key
 from deploy.superlink.door import Door
 from deploy.superlink.door_thread import Address, DoorThread
@@ -211,5 +212,5 @@ class RunningFarDoor:
 
 def register_door(nodes: Path, home: DoorHome, key: Any) -> None:
     """Register the key of a door at a server, as `fedloom nodes add` does."""
-    certificate = certify(Certificates(home.folder), key.public_key(), LOCAL_HOSTS)
+    certificate = certify(Certificates(home.folder), key.public_key(), HERE)
     add_key(nodes / DOORS, key.public_key()).with_suffix(".pem").write_bytes(certificate)

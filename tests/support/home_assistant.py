@@ -9,8 +9,8 @@ from common.tasks.rules.vocabulary import relation_parts
 
 SHORT = {"binary_sensor.hall_motion detects motion": "motion", "binary_sensor.hall_motion sees no motion": "quiet"}
 
-MOTION = "{trigger: state, entity_id: binary_sensor.hall_motion, to: 'on', id: came}"
-QUIET = "{trigger: state, entity_id: binary_sensor.hall_motion, to: 'off', id: went}"
+MOTION = "{trigger: state, entity_id: binary_sensor.hall_motion, to: 'on', id: came, variables: {moves: true}}"
+QUIET = "{trigger: state, entity_id: binary_sensor.hall_motion, to: 'off', id: went, variables: {moves: false}}"
 ON = "{action: light.turn_on, target: {entity_id: light.hall}}"
 OFF = "{action: light.turn_off, target: {entity_id: light.hall}}"
 FAN = "{action: fan.turn_on, target: {entity_id: fan.hall}}"

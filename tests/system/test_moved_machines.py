@@ -53,7 +53,7 @@ def test_a_moved_server_ends_with_the_same_model_beside_wrong_clocks_and_a_new_d
 
 
 def test_a_disk_without_the_ledger_of_its_key_waits_for_the_owner_of_the_server(desk: Desk) -> None:
-    """Restored copies and other accidents of ledgers are in tests/contracts/test_ledger_accidents.py."""
+    """Restored copies and other accidents of ledgers are in tests/contracts/test_ledgers_in_runs.py."""
     at_server, machines = desk.folder / "server", Machines()
     ensure_certificates(at_server / "home", [machines.address])
     _new_client(desk, at_server, "ann")

@@ -1,6 +1,5 @@
 """Tutorials and notebooks run with fewer rounds and clients than they are written with, and the pages show them."""
 
-import importlib.util
 import re
 import runpy
 from pathlib import Path
@@ -9,6 +8,7 @@ import jupytext
 import nbclient
 import pytest
 
+from tests.support.scripts import load
 from tests.system.desk import ROOT
 
 pytestmark = pytest.mark.system
@@ -42,11 +42,7 @@ def test_a_tutorial_runs(
 
 @pytest.mark.parametrize("script", PAGES, ids=lambda path: path.stem)
 def test_the_page_shows_the_script(script: Path) -> None:
-    spec = importlib.util.spec_from_file_location("make_tutorials", ROOT / "docs" / "make_tutorials.py")
-    assert spec
-    assert spec.loader
-    maker = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(maker)
+    maker = load("make_tutorials")
     page = script.with_suffix(".md").read_text("utf-8")
     assert [section for section in maker.sections(script, execute=False) if section not in page] == []
 

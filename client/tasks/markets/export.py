@@ -31,11 +31,11 @@ class WeighedFeatures(nn.Module):
 
 
 class ItemSimilarity(nn.Module):
-    """Paper's networks: inner products of one item's embedding with all, negated if θ₁ < 0."""
+    """Paper's networks: inner products of one item's embedding with all."""
 
-    def __init__(self, network: nn.Module, sign: float) -> None:
+    def __init__(self, network: nn.Module) -> None:
         super().__init__()
-        self.network, self.sign = network, sign
+        self.network = network
 
     def forward(
         self, propagated: Tensor, query: Tensor, items: Tensor | None = None, degrees: Tensor | None = None
@@ -45,7 +45,7 @@ class ItemSimilarity(nn.Module):
         The embedding of SPE reads items and degrees too; see `SemiParametric.forward`.
         """
         z = self.network(propagated) if items is None else self.network(propagated, items, degrees)
-        scores: Tensor = self.sign * (z[query] @ z.T)[0]
+        scores: Tensor = (z[query] @ z.T)[0]
         return scores
 
 
@@ -61,7 +61,7 @@ def exportable_scorer(weight: Floats32) -> ExportableNetwork:
     return ExportableNetwork(WeighedFeatures(weight), axes, sample, "scores")
 
 
-def exportable_network(network: nn.Module, trained: Arrays, options: MarketsOptions, items: int) -> ExportableNetwork:
+def exportable_network(network: nn.Module, options: MarketsOptions, items: int) -> ExportableNetwork:
     """Return a network of the paper with inputs `propagated` and `place`; a size is a number of items."""
     has_ids = options.network == "spe"
 
@@ -76,5 +76,4 @@ def exportable_network(network: nn.Module, trained: Arrays, options: MarketsOpti
     axes = {"propagated": {0: "items"}, "place": dict[int, str]()}
     if has_ids:
         axes |= {"items": {0: "items"}, "degrees": {0: "items"}}
-    sign = -1.0 if "theta" in trained and trained["theta"][0] < 0 else 1.0
-    return ExportableNetwork(ItemSimilarity(network, sign), axes, sample, "scores")
+    return ExportableNetwork(ItemSimilarity(network), axes, sample, "scores")

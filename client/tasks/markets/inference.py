@@ -167,7 +167,7 @@ def _scores(config: RunConfig, goods: MarketCatalogue, trained: Arrays, graph: G
 def _network_scores(config: RunConfig, goods: MarketCatalogue, trained: Arrays, graph: Graph, query: int) -> Floats32:
     import torch
 
-    from client.tasks.markets.networks import embed, network_inputs, similarity
+    from client.tasks.markets.networks import embed, network_inputs
     from common.models import build_model, tensors
 
     x = torch.from_numpy(smooth_features(config, goods, graph))
@@ -175,7 +175,7 @@ def _network_scores(config: RunConfig, goods: MarketCatalogue, trained: Arrays, 
     shown = network_inputs(x, [graph], config.options_of(TASK), has_edges=has_edges)
     with torch.no_grad():
         z = embed(build_model(TASK, config.task_run(TASK, goods)), tensors(trained), shown, every).numpy()
-    alike: Floats32 = similarity(z, np.array([query]), trained)[0]
+    alike: Floats32 = (z[[query]] @ z.T)[0]
     return alike
 
 

@@ -18,7 +18,7 @@ from client.tasks.markets.baseline import MarketBaseline, scorer_features
 from client.tasks.markets.data.features import item_features
 from client.tasks.markets.data.graph import Graph, Sparse, SplitMarket, bounded_counts, graph_counts, split_market
 from client.tasks.markets.data.markets import Market, Markets
-from client.tasks.markets.networks import TripleSource, embed, network_inputs, similarity, triple_loss
+from client.tasks.markets.networks import TripleSource, embed, network_inputs, triple_loss
 from client.training.foresight import derive
 from client.training.stacks import Tensors, cross_entropies
 from common.arrays import Arrays, Flags, Floats, Floats32, Ints
@@ -301,7 +301,8 @@ class MarketsLearner(HasModule):
     def scores(self, model: Arrays, statics: Arrays, k: int) -> ScoreBlock:
         """Return the scoring function of the k-th market: b query items -> scores of its n items, b × n.
 
-        The networks rank by Z, not by Z̃ = P⁻¹(ξ) of Eq 15 (docs/results/markets.md).
+        The networks rank by inner products of Z as the authors' code does, not by Z̃ = P⁻¹(ξ) of Eq 15
+        (docs/results/markets.md). The sign of θ₁ in Eq 1 is left out: at large rates it is negative in single rounds.
         """
         market = self.markets[k]
         if blend.is_solved(statics):
@@ -314,7 +315,7 @@ class MarketsLearner(HasModule):
         with torch.no_grad():
             places = torch.arange(first, first + len(market.vectors))
             z = embed(self.module, tensors(model), self._inputs, places).numpy()
-        return partial(similarity, z, model=model)
+        return lambda queries: z[queries] @ z.T
 
     def counts(self) -> Arrays:
         """Return the counts of users of pairs and of items, summed over the client's markets."""

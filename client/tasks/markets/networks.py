@@ -12,7 +12,7 @@ from scipy.sparse import block_diag, csr_array
 
 from client.tasks.markets.data.graph import Graph, propagated
 from client.training.stacks import Tensors
-from common.arrays import Arrays, Floats32, Ints
+from common.arrays import Floats32
 from common.tasks.markets.options import MarketsOptions
 
 if TYPE_CHECKING:
@@ -66,19 +66,6 @@ def embed(module: nn.Module, params: Tensors, inputs: Tensors, places: Tensor) -
         return all_items[places]
     z: Tensor = torch.func.functional_call(module, params, tuple(rows[places] for rows in arguments))
     return z
-
-
-def similarity(z: Floats32, queries: Ints, model: Arrays) -> Floats32:
-    """Compute scores of all items, b × n: inner products, negated if θ₁ < 0 (Eq 1 permits both signs).
-
-    Args:
-        z: Embeddings, n × k.
-        queries: Places of the queries among them, b.
-        model: Parameters, with θ or without.
-    """
-    sign = -1.0 if "theta" in model and model["theta"][0] < 0 else 1.0
-    scores: Floats32 = sign * (z[queries] @ z.T)
-    return scores
 
 
 def triple_loss(options: MarketsOptions, params: Tensors, z: Tensor) -> Tensor:

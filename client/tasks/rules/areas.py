@@ -8,7 +8,7 @@ import numpy as np
 
 from client.tasks.rules.data.homes import FLOOR_MARK, Device, Home
 from common.arrays import Flags, Floats
-from common.tasks.rules.vocabulary import Edges
+from common.tasks.rules.vocabulary import Edges, RuleCatalogue
 
 SAME, OPEN, FLOOR, OTHER = 1.0, 0.5, 0.25, 0.0
 """Nearness of two devices: one room or thing, undecided, other rooms of one floor, other rooms."""
@@ -43,6 +43,9 @@ GENERIC = words(
 )
 """Words of a name that tell the kind of a device, not the thing that it belongs to."""
 
+VAGUE = frozenset({"Binary sensor", "Choice helper", "Number helper", "Sensor", "Switch", "Timer", "Toggle helper"})
+"""Types of devices that may be for anything: a rule of one tells nothing about another."""
+
 
 @lru_cache(maxsize=4096)
 def room_of(device: Device) -> frozenset[str]:
@@ -74,14 +77,17 @@ def nearness(home: Home) -> Floats:
     return np.array([[nearness_of(a, b) for b in home.devices] for a in home.devices]).reshape((len(home.devices),) * 2)
 
 
-def lacks_evidence(home: Home, rules: Edges, relations: int) -> Flags:
+def lacks_evidence(home: Home, rules: Edges, catalogue: RuleCatalogue) -> Flags:
     """Return the mask of rules between rooms of which the home has none of their kind, N × N × R.
 
-    A kind is both device types and the relation; an own rule of that kind between two rooms is evidence.
+    A kind is both device types and the relation; an own rule of that kind between two rooms is evidence. Devices of types
+    that do not tell their purpose have no kind, and count as apart unless they are in one room.
     """
-    types = np.array([device.entity for device in home.devices], np.int64)
-    apart: Flags = nearness(home) < OPEN
-    lacks = np.repeat(apart[:, :, None], relations, axis=2)
+    types, near = np.array([device.entity for device in home.devices], np.int64), nearness(home)
+    is_vague = np.array([catalogue.entities[kind] in VAGUE for kind in types.tolist()], bool)
+    vague: Flags = (is_vague[:, None] | is_vague[None]) & (near < SAME)
+    apart: Flags = near < OPEN
+    lacks = np.repeat((apart | vague)[:, :, None], len(catalogue.relations), axis=2)
     for i, j, r in rules[apart[rules[:, 0], rules[:, 1]]].tolist():
         lacks[np.ix_(types == types[i], types == types[j], np.array([r]))] = False
-    return lacks
+    return lacks | vague[:, :, None]

@@ -36,6 +36,9 @@ def reason(home: Home, rule: Rule, abilities: Abilities, statics: Arrays) -> str
     return _nearest_own(home, rule, abilities) or (f"{about(homes)}{among}" if about(homes) and among else LEARNT)
 
 
+FEW_HOMES = 100
+"""Number of homes from which an empty list is no matter of few homes."""
+
 LIKELY = {3.0: "very likely", 1.5: "likely", -np.inf: "possible"}
 """Least log-odds of a rule, with what it gains in the home -> its likelihood in words."""
 
@@ -53,6 +56,8 @@ def reason_of_none(home: Home, abilities: Abilities, statics: Arrays, *, is_poss
     types = np.array([device.entity for device in home.devices], np.int64)
     if is_possible:
         homes, kinds = ease.number_of_homes(statics), count(len(np.unique(types)), "kind")
+        if homes >= FEW_HOMES:
+            return f"nothing worth adding: no rule for these devices is common among {homes:,.0f} homes"
         few = f"{homes:,.0f} homes are few for {kinds} of devices" if homes else "the model is not sure of any rule"
         return f"nothing worth adding: {few}"
     triggers, actions = abilities.widen(types, home.rules)

@@ -2,8 +2,8 @@
 
 import math
 import re
-from collections import Counter
-from collections.abc import Collection, Iterable, Iterator
+from collections import defaultdict
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
 from typing import Self
@@ -35,12 +35,14 @@ ENDS = (
 UNDOES = (
     *(("brighten", "dim"), ("turn up", "turn down"), ("increase", "decrease"), ("play", "pause"), ("home", "away")),
     *(("start", "dock"), ("start cleaning with", "dock"), ("start cleaning with", "pause")),
+    *(("heat with", "turn off"), ("cool with", "turn off")),
 )
 """Actions that undo each other, beside the opposites of a vocabulary."""
 
 CLASHES = (
     *(("toggle", action) for action in ("turn on", "turn off", "open", "close", "lock", "unlock")),
-    *(("turn off", action) for action in ("brighten", "dim")),
+    *(("turn off", action) for action in ("brighten", "dim", "play", "pause")),
+    *(("turn on", "heat with"), ("turn on", "cool with"), ("heat with", "cool with")),
 )
 """Further actions that no list gives one device at one event."""
 
@@ -136,14 +138,21 @@ class Abilities:
         """Bits of `mirrors`."""
         return _bits(self.mirrors)
 
-    def counterparts(self, relation: int) -> Ints:
+    @cached_property
+    def states(self) -> list[int]:
+        """Number of each relation's trigger state."""
+        states: list[int] = self.state.tolist()
+        return states
+
+    def counterparts(self, relation: int) -> list[int]:
         """Return the relations that undo a relation: a state that ends its own, and an undoing action."""
         return self._counterparts[relation]
 
     @cached_property
-    def _counterparts(self) -> list[Ints]:
+    def _counterparts(self) -> list[list[int]]:
         pairs = [(list(self.ends[s]), list(self.undoes[a])) for s, a in zip(self.state, self.action, strict=True)]
-        return [np.flatnonzero(np.isin(self.state, ends) & np.isin(self.action, undoes)) for ends, undoes in pairs]
+        masks = (np.isin(self.state, ends) & np.isin(self.action, undoes) for ends, undoes in pairs)
+        return [np.flatnonzero(mask).tolist() for mask in masks]
 
 
 @lru_cache(maxsize=4)
@@ -240,7 +249,7 @@ class Candidates:
     def of(cls, home: Home, rules: Edges, abilities: Abilities, allowed: Collection[str] = ()) -> Self:
         """Find the rules between devices of a home that is known to have these rules."""
         mask = is_possible(home, rules, abilities) & ~contradicts_own(home, rules, abilities)
-        mask &= ~lacks_evidence(home, rules, len(abilities.state)) & ~refused(home, abilities.catalogue, allowed)
+        mask &= ~lacks_evidence(home, rules, abilities.catalogue) & ~refused(home, abilities.catalogue, allowed)
         gains = (np.broadcast_to(gain, mask.shape)[mask] for gain in _gains(home, rules, len(abilities.state)))
         room, habit = gains
         return cls(mask.shape, np.flatnonzero(mask), (room, habit), abilities)
@@ -249,13 +258,11 @@ class Candidates:
         """Return the lists of several lengths, each as `shown` makes it, by length."""
         values = scores.ravel()[self.places] + self.gains[0] + self.gains[1]
         order = best_first(values, values >= options.least)
-        ranked, scale = self.places[order], np.full(math.prod(self.shape), -np.inf)
-        scale[ranked] = values[order]
-        allowed, rules = scale.reshape(self.shape), ranked.tolist()
+        allowed = dict(zip(self.places[order].tolist(), values[order].tolist(), strict=True))
         lists = {}
         for top in tops:
             most = top if options.diverse >= 1 else POOL * top
-            found = _suggestions(rules, allowed, self.abilities, most, is_short=top <= SHORT)
+            found = _suggestions(allowed, self.shape, self.abilities, most, is_short=top <= SHORT)
             if options.diverse < 1:
                 first = np.array([suggestion[0] for suggestion in found], np.int64).reshape(-1, 3)
                 similarity = (_is_same(first[:, 0]) + _is_same(first[:, 1])) / 2.0
@@ -293,38 +300,44 @@ def _gains(home: Home, rules: Edges, relations: int) -> tuple[Floats, Floats]:
 
 
 def _suggestions(
-    rules: list[int], scores: Array, abilities: Abilities, most: int, *, is_short: bool
+    scores: Mapping[int, float], shape: tuple[int, ...], abilities: Abilities, most: int, *, is_short: bool
 ) -> list[list[tuple[int, int, int]]]:
     """Return suggestions with about `most` rules, best first: a rule, and the one that undoes it.
 
     Args:
-        rules: Flat indices of the rules that may be shown, best first; of each event the first one counts.
-        scores: Their scores, N × N × R; of others, −∞.
+        scores: Flat index of each rule that may be shown -> its score, best first; of each event the first one counts.
+        shape: N × N × R.
         abilities: Vocabulary of the run.
         most: Number of rules.
         is_short: True for the bounds of a short list.
     """
     found: list[list[tuple[int, int, int]]] = []
-    listed, events, taboo = 0, set[tuple[int, int]](), Counter[tuple[int, int]]()  # a taboo has a bit a relation
-    triggers, targets = Counter[int](), Counter[int]()
-    for rule in rules:
+    listed, events, taboo = (
+        0,
+        set[tuple[int, int]](),
+        defaultdict[tuple[int, int], int](int),
+    )  # a taboo has a bit a relation
+    triggers, targets, states = defaultdict[int, int](int), defaultdict[int, int](int), abilities.states
+    for rule in scores:
         if listed >= most:
             break
-        pair, r = divmod(rule, scores.shape[2])
-        i, j = divmod(pair, len(scores))
-        event = pair, int(abilities.state[r])
-        is_later = event in events
-        events.add(event)
-        if is_later or taboo[i, j] >> r & 1 or (is_short and max(triggers[i], targets[j]) >= MOST_ALIKE):
+        pair, r = divmod(rule, shape[2])
+        event = pair, states[r]
+        if event in events:
             continue
-        found.append([(i, j, one) for one in (r, *_undoing(r, scores[i, j], taboo[i, j], abilities))])
+        events.add(event)
+        i, j = divmod(pair, shape[0])
+        if taboo[i, j] >> r & 1 or (is_short and (triggers[i] >= MOST_ALIKE or targets[j] >= MOST_ALIKE)):
+            continue
+        found.append([(i, j, one) for one in (r, *_undoing(rule, r, scores, taboo[i, j], abilities))])
         for *_, one in found[-1]:
             taboo[i, j] |= _beside(abilities, one)
         taboo[j, i] |= abilities.mirror_bits
         listed += len(found[-1])
         triggers[i] += 1
         targets[j] += 1
-    return found[:1] if is_short and len(targets) == 1 else found  # further actions of one device are no short list
+    is_one = is_short and len({suggestion[0][1] for suggestion in found}) == 1
+    return found[:1] if is_one else found  # further actions of one device are no short list
 
 
 def _bits(mask: Flags) -> int:
@@ -347,21 +360,23 @@ def goes_straight(state: str, action: str) -> bool | None:
     return (state in ON) != (action in OFF or action.partition(" ")[0] in OFF)
 
 
-def _undoing(rule: int, scores: Array, taboo: int, abilities: Abilities) -> list[int]:
+def _undoing(place: int, rule: int, scores: Mapping[int, float], taboo: int, abilities: Abilities) -> list[int]:
     """Return the relation that undoes another on the same devices, if the two are the usual pair.
 
     Motion and switches go straight: on with on, off with off. Other pairs are usual if their scores are at least those of the
-    same events with exchanged actions. Relations with a bit of `taboo` do not count.
+    same events with exchanged actions. Relations with a bit of `taboo` do not count. `place` is the flat index of the rule.
     """
-    counterparts = abilities.counterparts(rule).tolist()
-    others = [r for r in counterparts if scores[r] > -np.inf and not taboo >> r & 1]
+    first, never = place - rule, -math.inf
+    others = [r for r in abilities.counterparts(rule) if first + r in scores and not taboo >> r & 1]
     if not others:
         return []
-    other = max(others, key=lambda r: (scores[r], -r))
+    other = max(others, key=lambda r: (scores[first + r], -r))
     is_usual, crossed = _crossed(abilities, rule, other)
     if is_usual is None:
-        largest = (max((float(scores[r]) for r in each if not taboo >> r & 1), default=-np.inf) for each in crossed)
-        is_usual = scores[rule] + scores[other] >= sum(largest)
+        largest = (
+            max((scores.get(first + r, never) for r in each if not taboo >> r & 1), default=never) for each in crossed
+        )
+        is_usual = scores[place] + scores[first + other] >= sum(largest)
     return [other] if is_usual else []
 
 

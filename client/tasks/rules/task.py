@@ -2,20 +2,11 @@
 
 from pathlib import Path
 
-from client.data.dataset import Source
 from client.data.schemes import most_frequent
-from client.tasks.registry import ClientTask
-from client.tasks.rules.data.homes import SCHEMA, Homes, write_homes
+from client.tasks.registry import ClientTask, reading
+from client.tasks.rules.data.homes import SCHEMA, write_homes
 from common.registry import imported
 from common.tasks.rules.task import TASK as SPEC
-from common.tasks.rules.vocabulary import RuleCatalogue
-
-
-def read(source: Source, catalogue: RuleCatalogue | None, seed: int) -> Homes:
-    """Read a source in any of its forms."""
-    from client.tasks.rules.data.reader import read_homes
-
-    return read_homes(source.text, catalogue, dialect=source.dialect)
 
 
 def published(folder: Path) -> bool:
@@ -32,7 +23,7 @@ TASK = ClientTask(
     schema=SCHEMA,
     table="homes.csv",
     demo_units=2000,
-    read=read,
+    read=reading("client.tasks.rules.data.reader:read_homes"),
     write=write_homes,
     learner=imported("client.tasks.rules.learner:RulesLearner"),
     generate=imported("client.tasks.rules.data.generator:demo_homes"),

@@ -59,7 +59,7 @@ CHOICES = (0.003, 0.01, 0.03, 0.1)
 NEWTON_STEPS = 4
 
 START = {"walk": 1.0, "new_degree": 1.0}
-"""w⁰."""
+"""w⁰: the walk, and popularity for new queries."""
 
 POPULARITY = {"degree": 1.0, "new_degree": 1.0}
 """Weights of a ranking by popularity."""

@@ -21,13 +21,10 @@ from torch import Tensor, nn
 from torch.nn.functional import normalize, relu, softplus
 
 from common.methods.pfgnn import PFGNN
-from common.tasks.markets.blend import BLENDED
+from common.tasks.markets.blend import BLENDED, START
 from common.tasks.markets.options import MarketsOptions
 from common.tasks.markets.pairs import FEATURES
 from common.tasks.markets.vocabulary import MarketCatalogue
-
-INITIAL_WEIGHTS = {"walk": 1.0, "new_degree": 1.0}
-"""Weights before training: the walk, and popularity for new queries."""
 
 
 class PairScorer(nn.Module):
@@ -38,7 +35,7 @@ class PairScorer(nn.Module):
 
     def __init__(self, *, on_top: bool = False) -> None:
         super().__init__()
-        start = dict.fromkeys(BLENDED, 0.0) if on_top else {name: INITIAL_WEIGHTS.get(name, 0.0) for name in FEATURES}
+        start = dict.fromkeys(BLENDED, 0.0) if on_top else {name: START.get(name, 0.0) for name in FEATURES}
         self.scorer = nn.Linear(len(start), 1, bias=False)
         with torch.no_grad():
             self.scorer.weight.copy_(torch.tensor([[*start.values()]]))

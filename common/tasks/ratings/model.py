@@ -64,8 +64,3 @@ class ItemScores(nn.Module):
     def forward(self, report: Tensor) -> Tensor:
         """Compute −⟨scores, x⟩, a scalar, of a report of length I."""
         return -(self.scores @ report)
-
-
-def build_rating_model(items: int, options: RatingsOptions, *, paper: bool, on_top: bool = False) -> nn.Module:
-    """Build the paper's model, alone or on top of a closed form, or the default model."""
-    return StarAttention(items, options, on_top=on_top) if paper else ItemScores(items)

@@ -18,9 +18,10 @@ if TYPE_CHECKING:
 
 def build_model(run: TaskRun[RatingsOptions, ProductCatalogue]) -> "nn.Module":
     """Return the paper's star-graph network or the default item scores."""
-    from common.tasks.ratings.model import build_rating_model
+    from common.tasks.ratings.model import ItemScores, StarAttention
 
-    return build_rating_model(len(run.vocabulary.items), run.options, paper=run.model == "paper", on_top=run.on_top)
+    items = len(run.vocabulary.items)
+    return StarAttention(items, run.options, on_top=run.on_top) if run.model == "paper" else ItemScores(items)
 
 
 TASK = TaskSpec(

@@ -77,7 +77,7 @@ def export(run: TrainedRun, dataset: AnyDataset | None) -> Export:
     network, statics = trained_network(run.config, run.vocabulary, trained)
     if run.config.model == "paper" and not blend.is_solved(statics):
         options, size = run.config.options_of(TASK), len(run.vocabulary.items)
-        exported = exportable_network(network, trained, options, size)
+        exported = exportable_network(network, options, size)
     else:
         weight = statics[blend.WEIGHTS] if blend.is_solved(statics) else trained["scorer.weight"][0]
         exported = exportable_scorer(weight)

@@ -14,6 +14,7 @@ from client.tasks.traffic.formula_property import Stated, past_days
 from client.tasks.traffic.formula_targets import JudgedWindows, judge_windows
 from client.tasks.traffic.inference import held_later
 from client.tasks.traffic.sensor import Sensor
+from common.arrays import Floats
 from common.errors import DataError
 from common.logic.formula import Always, And, Atom, Formula, Variable, with_digits
 from common.logic.mining import mine
@@ -21,7 +22,6 @@ from common.tasks.traffic.options import TrafficOptions
 from common.tasks.traffic.properties import Differences
 from common.tasks.traffic.vocabulary import DAY, SensorVariables, duration
 from deploy.tasks.traffic.words import (
-    FloatTable,
     Stretch,
     clock,
     describe_formula,
@@ -87,7 +87,7 @@ def _describe_gap(sensor: Sensor, variables: tuple[str, ...]) -> str:
     return "has no moment in its training part at which all its variables were read; leave a column out"
 
 
-def _ranges(table: FloatTable, variable: str, positive: bool, step: int) -> Iterator[Clause]:
+def _ranges(table: Floats, variable: str, positive: bool, step: int) -> Iterator[Clause]:
     """Iterate over the ranges of a variable (template 1), □ (x ≤ high ∧ x ≥ low).
 
     The table has its bounds by the row of the week, 2 × W. If no reading is negative (`positive`), words leave out lower bounds

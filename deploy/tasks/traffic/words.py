@@ -6,7 +6,6 @@ from dataclasses import dataclass
 from functools import partial
 
 import numpy as np
-from numpy.typing import NDArray
 
 from client.tasks.traffic.template_property import TemplateProperty
 from common.arrays import Array, Arrays, Floats
@@ -27,8 +26,6 @@ from common.tasks.traffic.properties import TEMPLATE, VARIABLES, WORKING_DAYS, i
 from common.tasks.traffic.vocabulary import DAY, HOUR
 from server.aggregation.clusters import pool_ranges
 from server.record.folder import Checkpoint
-
-FloatTable = NDArray[np.float64]
 
 KINDS = (("on working days", 0), ("at weekends", WORKING_DAYS))
 """Text of a kind of days, and the first such day of the week."""
@@ -62,7 +59,7 @@ class Stretch:
         return self.days if (start, end) == ("00:00", "24:00") else f"{self.days} between {start} and {end}"
 
 
-def stretches(table: FloatTable, step: int, tolerance: float) -> Iterator[tuple[Stretch, FloatTable]]:
+def stretches(table: Floats, step: int, tolerance: float) -> Iterator[tuple[Stretch, Floats]]:
     """Iterate over stretches with nearly constant bounds, each with its bounds, K × rows.
 
     Within a stretch no bound changes by more than the tolerance.
@@ -96,7 +93,7 @@ def percent(share: float) -> str:
     return f"{100 * share:.0f} %"
 
 
-def _constant_runs(table: FloatTable, tolerance: float) -> Iterator[tuple[int, int]]:
+def _constant_runs(table: Floats, tolerance: float) -> Iterator[tuple[int, int]]:
     """Iterate over first and last row of stretches whose bounds change by at most the tolerance."""
     first = 0
     for k in range(1, table.shape[1] + 1):

@@ -17,21 +17,19 @@ from tests.contracts import test_planned_inner as inner
 from tests.contracts.test_lies import LIES
 from tests.contracts.test_lies import test_a_lie_harms_nobody_and_the_liar_is_named as lied
 from tests.contracts.test_noise import test_every_method_trains_with_noise as noised
-from tests.contracts.test_noise_within_bounds import test_no_honest_reply_with_noise_is_left_out as honest
+from tests.contracts.test_noise import test_no_honest_reply_with_noise_is_left_out as honest
 from tests.contracts.test_planned import test_no_client_spends_more_than_the_budget as spent
 from tests.contracts.test_planned_resume import test_a_resumed_run_equals_an_uninterrupted_one as resumed
 from tests.deploy.conftest import *  # noqa: F403  # its fixture `settings`
 from tests.deploy.simulation.test_population import folds, test_sums_train_the_model_of_single_replies  # noqa: F401
 from tests.deploy.test_secure_sums import test_sums_without_noise_train_the_model_of_single_replies as masked
-from tests.server.planning.test_planner import (  # noqa: F401
+from tests.server.planning.test_planner import (  # noqa: F401  # noqa: F401
     test_a_decision_read_from_json_is_equal,
     test_a_planner_without_a_budget_is_refused_with_a_remedy,
     test_a_plateau_stops_a_run_only_with_early_stopping,
+    test_a_tenth_of_the_clients_a_round_spends_most_of_each_budget,
     test_it_stops_without_active_clients_and_after_all_rounds,
     test_no_client_overspends,
-)
-from tests.server.planning.test_schedules import (  # noqa: F401
-    test_a_tenth_of_the_clients_a_round_spends_most_of_each_budget,
 )
 from tests.support import owners
 from tests.support.owners import judge_by_loss

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from server.planning.planner import Decision, Planner, RunBudget
 from server.planning.registry import build_planner
-from tests.server.planning.test_schedules import costs_of
+from tests.server.planning.test_planner import costs_of
 
 RNG = np.random.default_rng(0)
 

@@ -25,7 +25,7 @@ from client.tasks.traffic.data.reader import read_series
 from client.tasks.traffic.data.series import write_series
 from common.tasks.traffic.vocabulary import SensorVariables
 from tests.support.digests import digest
-from tests.support.raters import folder_of
+from tests.support.files import folder_of
 
 STORED = Path(__file__).with_name("dataset_hashes.json")
 READERS: dict[str, tuple[Callable[..., Any], Callable[..., None]]] = {

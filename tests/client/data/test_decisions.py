@@ -1,7 +1,6 @@
 """Forms that the engine settles by itself are reported with a cell and its value."""
 
 from collections.abc import Callable
-from pathlib import Path
 
 import pytest
 
@@ -11,10 +10,11 @@ from client.data.tables.schema import Dates, Dialect
 from client.data.tables.table import Table
 from client.tasks.ratings.data.raters import SCHEMA
 from deploy.data.check import check_data
+from tests.support.files import Writer
 
 
 @pytest.fixture
-def table(text: Callable[..., Path]) -> Callable[..., Table]:
+def table(text: Writer) -> Callable[..., Table]:
     """Read ratings with these cells of rating and date."""
 
     def read(rating: str, date: str, dates: Dates = "auto") -> Table:
@@ -54,7 +54,7 @@ def test_a_form_of_dates_is_reported_with_a_cell(
     assert list(decisions(table("4", cell, dates), SCHEMA)) == [f"column 'date': {said}"]
 
 
-def test_separator_aliases_and_ignored_columns_are_reported(text: Callable[..., Path]) -> None:
+def test_separator_aliases_and_ignored_columns_are_reported(text: Writer) -> None:
     found = read_table(text("USER\tMovie ID\tstars\tshop", "ann\ttea\t4\tx"), SCHEMA)
     assert separator_of(found) == "tab"
     assert aliases_of(found) == {"Movie ID": "item", "stars": "rating"}, "case alone is no alias"
@@ -62,6 +62,6 @@ def test_separator_aliases_and_ignored_columns_are_reported(text: Callable[..., 
 
 
 @pytest.mark.parametrize(("date", "said"), [("7", ""), ("2024-05-31", "2024-05-31")])
-def test_an_order_of_rows_is_no_range_of_dates(date: str, said: str, text: Callable[..., Path]) -> None:
+def test_an_order_of_rows_is_no_range_of_dates(date: str, said: str, text: Writer) -> None:
     report = check_data("ratings", str(text("user;item;rating;date", f"ann;tea;4;{date}")))
     assert (report.first, report.last) == (said, said)

@@ -1,10 +1,17 @@
+"""Contents of replies: the bytes are Flower's."""
+
 import time
+from itertools import islice
+from random import Random
 from typing import Any
 
 import pytest
-from flwr.app import Context, Message, RecordDict
+from flwr.app import ArrayRecord, ConfigRecord, Context, Message, MetricRecord, RecordDict
+from flwr.common.serde import recorddict_to_proto
 
 from client.node.failures import NotAdmittedError, ServerAwayError
+from client.node.flower import serialize
+from client.node.resident import retry_pauses
 from client.node.stream import NodeStream
 from common.errors import DataError, RefusedError
 from deploy.superlink.superlink import free_port
@@ -125,3 +132,22 @@ def test_a_key_that_is_never_admitted_ends_the_client(fake: Any) -> None:
     client = RunningResident(app_of(echo), fake.address, patience=0.2)
     client.thread.join(5)
     assert isinstance(client.error, NotAdmittedError)
+
+
+def test_a_content_has_the_bytes_that_flower_gives_it() -> None:
+    mixed = ConfigRecord(
+        {"n": 3, "b": True, "x": 0.5, "many": [b"a", b"b"], "arrays": b"\0" * 5000, "none": b"", "z": "e"}
+    )
+    content = RecordDict(
+        {"reply": mixed, "plain": ConfigRecord({"n": 1}), "m": MetricRecord({"a": 1.0}), "a": ArrayRecord()}
+    )
+    assert serialize(content) == recorddict_to_proto(content).SerializeToString()
+    assert serialize(RecordDict()) == b""
+
+
+def test_a_server_that_was_gone_for_a_time_is_reached_again_within_a_tenth_of_it() -> None:
+    passed, waits = 0.0, list(islice(retry_pauses(Random(3)), 1000))
+    for wait in waits:
+        assert 0.08 <= wait <= 0.15 + 0.1 * passed
+        passed += wait
+    assert 2.8 < max(waits) <= 3.0, "a server that is gone for long is rarely asked"

@@ -197,8 +197,7 @@ def test_connection_changes_are_logged_in_the_owner_s_words(tmp_path: Path) -> N
     view.connected(7)
     for _ in range(12):
         view.away(ServerAwayError("localhost:9092: gone"))
-    view.reached(7)
-    view.reached(7)
+    view.connected(7)
     view.away(NotAdmittedError("localhost:9092 no longer recognizes this node"))
     view.left()
     texts = [line.partition(", since")[0] for line in owned.lines]

@@ -1,20 +1,24 @@
 """Teacher against brute force, and its guarantees."""
 
+from itertools import product
+
 import pytest
 import torch
-from hypothesis import given
+from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 from torch import Tensor
 
 from common.errors import ConfigError, DataError
 from common.logic import inference
-from common.logic.formula import Always, Eventually, Formula, Implies, Or, Until, Variable
+from common.logic.formula import Always, Eventually, Formula, Implies, Or, Until, Variable, horizon
 from common.logic.inference import windows
-from common.logic.projection import Teacher, property_loss
+from common.logic.plan import Interval
+from common.logic.projection import Bounds, Teacher, clamp, property_loss, separate
 from common.logic.semantics import robustness, satisfied
-from tests.common.logic.drawn import closest
+from tests.common.logic.drawn import atoms, closest, formulas, traces
 
 x, y = Variable("x"), Variable("y")
+
 NAMES = ("x", "y")
 
 LARGE: dict[str, Formula] = {
@@ -147,3 +151,113 @@ def test_traces_that_cannot_be_corrected_are_refused() -> None:
         Teacher.of(y <= 1, ["x"], 3)
     with pytest.raises(DataError, match="shape 2 x 4 x 1; this teacher corrects … x 3 x 1"):
         Teacher.of(x <= 1, ["x"], 3)(torch.zeros(2, 4, 1))
+
+
+BOUNDS = (0.0, 1.0)
+
+OVER = windows(4, 2)
+
+SMALL: dict[str, Formula] = {
+    "1": inference.operational_range("x", OVER, [1, 0], [0, -1]),
+    "2": inference.existence("x", OVER, [1, 0], [0, -1]),
+    "2 overlapping": inference.existence("x", windows(4, 2, 1), [1, 0, 1], [0, -1, 1]),
+    "3": inference.until("x", OVER, [1, 1], [0, 0]),
+    "3 overlapping": inference.until("x", windows(4, 2, 1), [1, 1, 0], [0, 1, 0]),
+    "5": inference.nested("x", "x", (0, 2), (1, 1), 0, 1),
+    "5 weaker response": inference.nested("x", "x", (0, 1), (1, 2), 1, 0),
+    "5 at once": inference.nested("x", "x", (0, 2), (0, 1), 0, 1),
+    "7": inference.eventualities("x", OVER, [1, 0]),
+    "7 overlapping": inference.eventualities("x", windows(4, 2, 1), [1, 0, 1]),
+}
+
+
+def least_distances(phi: Formula, readings: Tensor, bounds: tuple[float, ...]) -> Tensor:
+    """Return the L1 distance of each trace to φ, B, over all combinations of readings, bounds and both sides of bounds."""
+    values = [bound + side for bound in bounds for side in (-1e-6, 0.0, 1e-6)]
+    names = NAMES[: readings.shape[-1]]
+    distances = []
+    for trace in readings:
+        options = [[float(reading), *values] for reading in trace.flatten()]
+        candidates = torch.tensor(list(product(*options)), dtype=torch.float64).reshape(-1, *trace.shape)
+        satisfying = candidates[satisfied(phi, candidates, names)]
+        distance = (satisfying - trace).abs().sum((1, 2))
+        distances.append(float(distance.min()) if len(satisfying) else torch.inf)
+    return torch.tensor(distances, dtype=torch.float64)
+
+
+def check_against_brute_force(phi: Formula, readings: Tensor, bounds: tuple[float, ...]) -> None:
+    least = least_distances(phi, readings, bounds)
+    if least.isinf().any():
+        with pytest.raises(ConfigError, match="no trace can satisfy"):
+            closest(phi, readings, NAMES[: readings.shape[-1]])
+        return
+    corrected = closest(phi, readings, NAMES[: readings.shape[-1]])
+    assert satisfied(phi, corrected, NAMES[: readings.shape[-1]]).all()
+    torch.testing.assert_close((corrected - readings).abs().sum((1, 2)), least, rtol=0, atol=1e-9)
+
+
+@settings(max_examples=60)
+@given(st.data(), formulas(atoms(bounds=BOUNDS), longest=2, size=5))
+def test_no_satisfying_trace_is_closer(data: st.DataObject, phi: Formula) -> None:
+    assume(horizon(phi) <= 3)
+    check_against_brute_force(phi, data.draw(traces(3, horizon(phi) + 1, 1)), BOUNDS)
+
+
+@settings(max_examples=30)
+@given(st.data(), formulas(atoms(NAMES, BOUNDS), longest=1, size=5))
+def test_no_satisfying_trace_of_two_variables_is_closer(data: st.DataObject, phi: Formula) -> None:
+    assume(horizon(phi) <= 1)
+    check_against_brute_force(phi, data.draw(traces(3, horizon(phi) + 1, 2)), BOUNDS)
+
+
+@pytest.mark.parametrize("name", SMALL)
+@settings(max_examples=8)
+@given(readings=traces(3, 4, 1))
+def test_templates_against_brute_force(name: str, readings: Tensor) -> None:
+    check_against_brute_force(SMALL[name], readings, (-1.0, 0.0, 1.0))
+
+
+@settings(max_examples=15)
+@given(readings=traces(3, 2, 2))
+def test_nested_implications_against_brute_force(readings: Tensor) -> None:
+    check_against_brute_force(inference.nested("x", "y", (0, 0), (0, 1), 0, 1), readings, BOUNDS)
+    check_against_brute_force(inference.nested("x", "y", (0, 1), (0, 0), 1, 0), readings, BOUNDS)
+
+
+def test_every_client_has_its_own_box_under_vmap() -> None:
+    traces = torch.randn(5, 3, 4, 1, generator=torch.Generator().manual_seed(0))
+    lower = torch.linspace(-1, 0, 5)[:, None, None].expand(5, 4, 1)
+    mapped = torch.func.vmap(clamp)(traces, lower, lower + 0.5)
+    for client in range(5):
+        expected = traces[client].clamp(float(lower[client, 0, 0]), float(lower[client, 0, 0] + 0.5))
+        torch.testing.assert_close(mapped[client], expected, rtol=0, atol=0)
+
+
+def test_both_variables_move_by_half() -> None:
+    x1, x2 = torch.tensor([1.0, 5.0], dtype=torch.float64), torch.tensor([2.0, 1.0], dtype=torch.float64)
+    a, b = separate(x1, x2, torch.tensor(1.0))
+    torch.testing.assert_close(a, torch.tensor([2.0, 5.0], dtype=torch.float64), rtol=0, atol=1e-6)
+    torch.testing.assert_close(b, torch.tensor([1.0, 1.0], dtype=torch.float64), rtol=0, atol=1e-6)
+
+
+@pytest.mark.parametrize("scale", [1e-3, 1.0, 1e5])
+def test_pairs_are_apart_in_single_precision_at_any_scale(scale: float) -> None:
+    x1, x2, bound = scale * torch.randn(3, 10_000, generator=torch.Generator().manual_seed(0))
+    a, b = separate(x1, x2, bound)
+    assert (a - b > bound).all()
+    again = separate(a, b, bound)
+    assert torch.equal(again[0], a)
+    assert torch.equal(again[1], b)
+
+
+def test_an_open_end_keeps_a_margin_and_values_inside_are_unchanged() -> None:
+    bounds = Bounds.of([Interval(0, 1, True, True)] * 4, torch.zeros(1, dtype=torch.float64))
+    x = torch.tensor([-1, 1e-9, 1 - 1e-9, 1], dtype=torch.float64)
+    assert bounds.project(x).tolist() == [1e-6, 1e-9, 1 - 1e-9, 1 - 1e-6]
+
+
+def test_an_interval_below_the_resolution_of_single_precision_is_refused() -> None:
+    narrow = [Interval(9999.0, 9999.001, True, True)]
+    Bounds.of(narrow, torch.zeros(1, dtype=torch.float64))
+    with pytest.raises(ConfigError, match="narrower than the margin"):
+        Bounds.of(narrow, torch.zeros(1))

@@ -14,6 +14,7 @@ from common.errors import ConfigError, DataError, LedgerError
 from common.privacy.accounts import Pure, Rdp, Zcdp
 from common.privacy.claims import BESIDE, UNBOUNDED, UNCOVERED
 from common.privacy.mechanisms import DpSgd, Gaussian, Laplace
+from common.secure.noise import DiscreteGaussian
 from deploy.cli.app import app
 from deploy.data.partitions import PARTITIONS, Partitioning
 from tests.support.ledgers import ledger_of, spend_on
@@ -202,3 +203,17 @@ def test_a_limit_is_not_raised_while_a_client_uses_the_ledger(data: Path, tmp_pa
     with pytest.raises(LedgerError, match="another process is using it: stop that"):
         output("--data", data, "--state", tmp_path / "state", "--raise-to", 12)
     client.close()
+
+
+def test_trust_of_runs_with_secure_sums(tmp_path: Path) -> None:
+    ledger = open_ledger("demo:0-3", tmp_path, fingerprint("demo:0-3", (0, 1), 0), "client", Zcdp(), UNBOUNDED, 1e-5)
+    ledger.release(Slot("one", 1), ledger.terms(Gaussian(0.25, 1.0)), lambda: b"noise")
+    summed = replace(ledger.terms(DiscreteGaussian(1024, "signed", 4096)), trust=f"helpers:{'a' * 16}")
+    ledger.release(Slot("two", 1), summed, lambda: b"masked")
+    ledger.close()
+    text = CliRunner().invoke(app, ["budget", "--state", str(tmp_path)], catch_exceptions=False).stdout
+    assert "run one: 0.25 in 1 release, trust local\n" in text
+    assert f"run two: 0.125 in 1 release, trust helpers:{'a' * 16}\n" in text
+    assert "discrete-gaussian-sum, gaussian" in text
+    assert "if in each run at least one of its helpers" in text
+    assert "holds without trust in a helper" in text

@@ -19,7 +19,7 @@ from flwr.supercore.object_store import ObjectStoreFactory
 from flwr.superlink.federation import NoOpFederationManager
 from flwr.superlink.servicer.control import control_handlers
 
-from deploy.superlink.guarded_superlink import erase_ended, overwrite_deleted, start_runs_alone
+from deploy.superlink.guarded_superlink import erase_ended, set_up_database, start_runs_alone
 from deploy.superlink.superlink import erase_database
 from tests.support.superlinks import NOOP
 
@@ -36,7 +36,7 @@ def test_flower_s_connections_overwrite_what_they_delete(tmp_path: Path, monkeyp
     module: Any = sql_mixin
     monkeypatch.setattr(module, "SQLITE_PRAGMAS", before := module.SQLITE_PRAGMAS)
     assert not overwrites(tmp_path / "before.sqlite")
-    overwrite_deleted()
+    set_up_database()
     assert module.SQLITE_PRAGMAS[: len(before)] == before
     assert overwrites(tmp_path / "after.sqlite")
 

@@ -1,14 +1,18 @@
 """Invitation of nodes, with a simulated Grid and clock."""
 
+from collections.abc import Iterable
+from dataclasses import replace
 from itertools import pairwise
 
 import pytest
-from flwr.app import RecordDict
+from flwr.app import ArrayRecord, ConfigRecord, Message, RecordDict
 
 from common.errors import DataError, QuorumError
-from common.wire.codec import encode
-from common.wire.messages import EnrolReply
+from common.wire.codec import decode, encode
+from common.wire.messages import EnrolReply, TrainRequest
+from server.record.events import Refusal
 from tests.server.simulated_nodes import INVITATION, Answer, World, yes
+from tests.support.strategies import MODEL, NODES, Server
 
 
 def test_every_online_node_is_invited_once() -> None:
@@ -213,3 +217,52 @@ def test_a_client_that_enrols_with_more_records_than_exist_is_refused() -> None:
     assert world.gather(1) == ["ann"]
     assert sorted(world.enrolment.roster.refused) == [2, 3]
     assert "at most 1,000,000,000 are accepted" in world.enrolment.roster.refused[2]
+
+
+def test_a_client_that_the_server_refuses_reads_the_reason_once() -> None:
+    world = World({11: yes("ann"), 12: yes("ann"), 13: "not by my policy"})
+    found: list[Refusal] = []
+    world.enrolment.on_refusal = found.append
+    for second in range(130):
+        world.now = float(second)
+        world.gather(1)
+    assert world.invited.count(12) == 3, "its owner may correct its name"
+    assert world.explained == [(12, "another node is enrolled as 'ann'; set a different --name")]
+    assert [(one.client, one.reason) for one in found] == [
+        ("node-12", world.explained[0][1]),
+        ("node-13", "not by my policy"),
+    ]
+
+
+def test_a_client_that_comes_again_reads_the_reason_again_and_the_server_s_owner_does_not() -> None:
+    away = range(20, 40)
+    answers: dict[int, Answer] = {11: yes("ann"), 12: yes("a/b")}
+    world = World(answers, online=lambda now: [11] if int(now) in away else [11, 12])
+    found: list[Refusal] = []
+    world.enrolment.on_refusal = found.append
+    for second in range(60):
+        world.now = float(second)
+        world.gather(1)
+    assert [node for node, _ in world.explained] == [12, 12]
+    assert [one.client for one in found] == ["node-12"]
+
+
+class Online:
+    """Grid whose nodes are all online."""
+
+    def get_node_ids(self) -> list[int]:
+        return [*NODES.values()]
+
+    def send_and_receive(self, messages: Iterable[Message]) -> list[Message]:
+        return []
+
+
+@pytest.mark.parametrize(("variant", "last"), [("fedga", [0, 0, 0, 0]), ("fedrule", [1, 2, 0, 0])])
+def test_only_clients_with_arrays_to_settle_get_requests_of_their_own(variant: str, last: list[int]) -> None:
+    server = Server(variant)
+    means = {"mean.1": MODEL, "mean.2": MODEL} if variant == "fedrule" else {}
+    state = replace(server.strategy.state, round=3, counted={"ann": 1, "bob": 2, "cyd": 3}, memory=means)
+    server.strategy.state = state
+    messages = [*server.strategy.configure_train(1, ArrayRecord(), ConfigRecord(), Online())]
+    assert [decode(TrainRequest, message.content).shared_round for message in messages] == last
+    assert len({id(message.content) for message in messages}) == len(set(last))

@@ -5,7 +5,8 @@ from dataclasses import replace
 
 import pytest
 
-from server.clients.presence import MAX_CLIENTS, PAUSED, REVOKED, Attendance, Presence, select_clients
+from common.errors import PAUSED_BY_OWNER
+from server.clients.presence import MAX_CLIENTS, REVOKED, Attendance, Presence, select_clients
 from server.clients.roster import EnrolledClient, Roster
 from server.exchange.grid import Exchange
 from server.record.events import ClientRound, ClientState, RoundEvent
@@ -81,7 +82,9 @@ def test_a_client_that_is_connected_but_silent_is_late() -> None:
     assert (attendance.clients["bob"].state, attendance.gone, attendance.lost) == ("late", {}, {})
 
 
-@pytest.mark.parametrize(("reason", "state"), [("disk full", "refused"), (PAUSED, "paused"), (REVOKED, "revoked")])
+@pytest.mark.parametrize(
+    ("reason", "state"), [("disk full", "refused"), (PAUSED_BY_OWNER, "paused"), (REVOKED, "revoked")]
+)
 def test_a_member_that_refuses_later_stays_named_with_its_reason(reason: str, state: str) -> None:
     federation = Federation("ann", "bob")
     federation.round()

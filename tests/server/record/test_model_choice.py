@@ -13,8 +13,7 @@ from common.tasks.registry import TASKS
 from common.tasks.spec import Objective
 from deploy.serving.models import load_checkpoint
 from deploy.simulation.grid import simulate
-from server.record.folder import RunDirectory
-from server.record.model_choice import BEST_MODEL
+from server.record.folder import BEST_MODEL, RunDirectory
 from server.record.result import Best, Result
 from tests.support.toys import CATALOGUE, configured, toy_dataset
 

@@ -1,8 +1,6 @@
 """Delimited text and JSON lines: delimiters, headers, rows that do not fit, and where a row stands."""
 
 import json
-from collections.abc import Callable
-from pathlib import Path
 
 import pytest
 
@@ -10,8 +8,7 @@ from client.data.tables.reader import read_table
 from client.data.tables.schema import Column, TableSchema
 from client.data.tables.table import Table
 from common.errors import DataError
-
-Writer = Callable[..., Path]
+from tests.support.files import Writer
 
 SCHEMA = TableSchema(
     (Column("a", "text", ("alpha",)), Column("n", "number", blank="missing"), Column("t", "time", required=False)),

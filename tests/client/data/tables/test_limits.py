@@ -1,7 +1,6 @@
 """Files that are too wide, too long, or expand too much are refused; equal cells are converted once."""
 
 import gzip
-from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
@@ -17,15 +16,16 @@ from client.data.tables.schema import CellError
 from client.data.tables.table import LONG, convert_distinct, to_numbers
 from client.tasks.ratings.data.raters import SCHEMA
 from common.errors import DataError
+from tests.support.files import Writer
 
 
-def test_a_table_of_more_than_a_thousand_columns_is_refused(text: Callable[..., Path]) -> None:
+def test_a_table_of_more_than_a_thousand_columns_is_refused(text: Writer) -> None:
     titles = [f"c{k}" for k in range(1_001)]
     with pytest.raises(DataError, match=r"line 1: 1,001 columns, more than 1,000; leave out"):
         read_table(text(",".join(titles), ",".join(titles)), SCHEMA)
 
 
-def test_a_cell_of_more_than_a_million_bytes_is_refused_and_cut(text: Callable[..., Path]) -> None:
+def test_a_cell_of_more_than_a_million_bytes_is_refused_and_cut(text: Writer) -> None:
     path = text("user,item,rating", "ann,tea,4", f"bob,{'x' * 1_000_001},4")
     with pytest.raises(DataError, match=r"line 3, column 'item': 'x{39}…' is longer than 1,000,000 bytes") as caught:
         read_table(path, SCHEMA)

@@ -1,6 +1,7 @@
 """Processes that are killed while they release, and two that share one ledger: every release was paid, none twice for free."""
 
 import os
+import shutil
 import subprocess
 import sys
 from collections import defaultdict
@@ -11,8 +12,9 @@ import pytest
 from client.privacy.ledger.database import create
 from client.privacy.ledger.ledger import Ledger
 from client.privacy.ledger.locate import open_ledger
-from client.privacy.ledger.roll_back import RollbackRecord
+from client.privacy.ledger.roll_back import LedgerHead, RollbackRecord
 from common.privacy.accounts import Zcdp, rho_of
+from tests.support.ledgers import opened, record_of, refuses, spend
 
 PARTS = 400
 
@@ -60,7 +62,6 @@ if not child:
 os.waitpid(child, 0)
 """
 )
-
 
 TOGETHER = (
     RELEASING
@@ -136,7 +137,7 @@ def started(code: str, *arguments: object) -> subprocess.Popen[bytes]:
     return subprocess.Popen(command, env={**os.environ, "PYTHONPATH": os.getcwd(), "OMP_NUM_THREADS": "1"})
 
 
-def opened(folder: Path) -> Ledger:
+def reopened(folder: Path) -> Ledger:
     return Ledger(folder / "ledger", "client", Zcdp(), 10.0, 1e-5, RollbackRecord(folder / "record.json"))
 
 
@@ -153,7 +154,7 @@ def test_whenever_a_client_is_killed_all_that_was_sent_is_charged(tmp_path: Path
     """30 kills at random moments over 200 rounds; the last process asks for all rounds again."""
     create(tmp_path / "ledger", "lineage")
     assert started(KILLING, tmp_path, "run", 200, 30).wait(120) == 0
-    ledger, digests = opened(tmp_path), sent(tmp_path, "run")
+    ledger, digests = reopened(tmp_path), sent(tmp_path, "run")
     cost = ledger.total / PARTS * (1 - 1e-12)
     assert sorted(digests) == list(range(200))
     assert all(len(set(all_of)) == 1 for all_of in digests.values()), "a retry sends the same bytes"
@@ -187,8 +188,80 @@ def test_two_processes_share_one_budget(tmp_path: Path) -> None:
     create(tmp_path / "ledger", "lineage")
     both = [started(TOGETHER, tmp_path, run, PARTS) for run in ("one", "two")]
     assert [process.wait(120) for process in both] == [0, 0]
-    ledger = opened(tmp_path)
+    ledger = reopened(tmp_path)
     counts = [len(sent(tmp_path, run)) for run in ("one", "two")]
     assert sum(counts) == len(ledger.entries()) == PARTS
     assert min(counts) > 0
     assert ledger.total * (1 - 1e-9) <= ledger.spent() <= ledger.total
+
+
+def test_an_older_copy_is_noticed_and_the_newest_goes_on(folder: Path) -> None:
+    shutil.copy(folder / "ledger", folder / "older")
+    ledger = opened(folder)
+    spend(ledger, 3, 5)
+    ledger.close()
+    (folder / "ledger").rename(folder / "newest")
+    (folder / "older").rename(folder / "ledger")
+    refuses(folder, "older copy")
+    (folder / "newest").rename(folder / "ledger")
+    assert opened(folder).spent() == pytest.approx(0.05)
+
+
+def test_an_older_copy_that_went_another_way_is_noticed(folder: Path) -> None:
+    shutil.copy(folder / "ledger", folder / "older")
+    ledger = opened(folder)
+    spend(ledger, 3, 4)
+    ledger.close()
+    (folder / "older").rename(folder / "ledger")
+    other = Ledger(folder / "ledger", "client", Zcdp(), 10.0, 1e-5, RollbackRecord(folder / "elsewhere.json"))
+    spend(other, 10, 15)
+    other.close()
+    refuses(folder, "older copy")
+
+
+def test_a_log_that_was_lost_is_noticed(folder: Path) -> None:
+    """The write-ahead log holds the newest rows until the ledger is closed."""
+    ledger = opened(folder)
+    spend(ledger, 3, 5)
+    for name in ("ledger", "ledger-wal", "state/record.json"):
+        shutil.copy(folder / name, folder / f"{Path(name).name}-copy")
+    ledger.close()
+    crashed = folder / "crashed"
+    (crashed / "state").mkdir(parents=True)
+    shutil.copy(folder / "ledger-copy", crashed / "ledger")
+    shutil.copy(folder / "record.json-copy", crashed / "state" / "record.json")
+    refuses(crashed, "lacks releases")
+    shutil.copy(folder / "ledger-wal-copy", crashed / "ledger-wal")
+    assert opened(crashed).spent() == pytest.approx(0.05)
+
+
+def test_a_record_that_fell_behind_catches_up(folder: Path) -> None:
+    record = record_of(folder)
+    before = record.read()
+    ledger = opened(folder)
+    spend(ledger, 3, 5)
+    assert before is not None
+    record.write(before)
+    assert opened(folder).spent() == pytest.approx(0.05)
+    head = record.read()
+    assert head is not None
+    assert (head.sequence, head.lineage) == (5, "lineage")
+    assert dict(head.spent) == {"client": pytest.approx(0.05)}
+
+
+@pytest.mark.parametrize("content", [b"", b"{}", b"[1]", b'{"lineage": 1}', b"\xff\xfe"])
+def test_a_damaged_record_is_an_error(content: bytes, folder: Path) -> None:
+    (folder / "state" / "record.json").write_bytes(content)
+    refuses(folder, "cannot read the roll-back record")
+
+
+def test_a_record_is_overwritten_in_place_whole(tmp_path: Path) -> None:
+    record = record_of(tmp_path)
+    assert record.read() is None
+    for head in (LedgerHead("l", "/a", 10**9, "f" * 64, (("client", 1 / 3),)), LedgerHead("l", "/b")):
+        record.write(head)
+        assert (record.read(), record.path.stat().st_size) == (head, 2048)
+    assert record.path.stat().st_mode & 0o777 == 0o600
+    long = LedgerHead("l", "/" + "x" * 4000)
+    record.write(long)
+    assert record.read() == long

@@ -21,7 +21,8 @@ from client.tasks.markets.baseline import (
     times_transposed,
 )
 from client.tasks.markets.data.graph import Graph, Sparse, symmetric
-from common.tasks.markets.model import INITIAL_WEIGHTS, PairScorer
+from common.tasks.markets.blend import START
+from common.tasks.markets.model import PairScorer
 from common.tasks.markets.pairs import COLD_FEATURES, FEATURES, GRAPH_FEATURES, OtherMarketCounts, counts_of
 
 SIZE = 12
@@ -112,7 +113,7 @@ def test_a_new_item_is_ranked_by_the_pairs_of_the_items_with_the_nearest_texts()
 def test_before_training_the_scorer_mixes_walk_and_popularity_by_the_shrinkage_weight() -> None:
     of = baseline(graph(share=0.5))
     weight = PairScorer().scorer.weight.detach().numpy()[0]
-    assert {name: w for name, w in zip(FEATURES, weight.tolist(), strict=True) if w} == INITIAL_WEIGHTS
+    assert {name: w for name, w in zip(FEATURES, weight.tolist(), strict=True) if w} == START
     kappa = shrinkage_weight(of.degree, of.reach)[:, None]
     popular = np.log1p(of.degree - of.links.toarray())
     by_hand = kappa * np.log1p(100 * of.scores(ALL)) + (1 - kappa) * popular

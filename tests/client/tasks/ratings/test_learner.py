@@ -20,7 +20,7 @@ from common.tasks.ratings.task import rating_metrics
 from common.tasks.ratings.vocabulary import demo_products
 from common.wire.messages import TrainRequest
 from tests.support.build import learner_of
-from tests.support.raters import folder_of
+from tests.support.files import folder_of
 
 PRODUCTS = demo_products()
 ANN, BOB, CYD = demo_raters(0, 3, seed=0)

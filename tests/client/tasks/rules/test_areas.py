@@ -5,6 +5,7 @@ import pytest
 
 from client.tasks.rules.areas import FLOOR, OPEN, OTHER, SAME, lacks_evidence, nearness, nearness_of
 from client.tasks.rules.data.homes import Device, Home, as_edges
+from common.tasks.rules.vocabulary import RuleCatalogue
 
 
 @pytest.mark.parametrize(
@@ -32,13 +33,23 @@ def test_devices_are_near_by_area_or_by_name(first: Device, second: Device, near
     assert nearness_of(first, second) == nearness_of(second, first) == near
 
 
+CATALOGUE = RuleCatalogue(
+    entities=("Door", "Lamp", "Sun", "Toggle helper"), relations=("opens → turn off", "opens → turn on")
+)
+
+
+def test_a_helper_without_a_room_is_no_kind() -> None:
+    home = Home("h", tuple(Device(name, kind) for name, kind in (("a", 3), ("b", 3), ("lamp", 1))), as_edges([]))
+    assert lacks_evidence(home, as_edges([(0, 2, 1)]), CATALOGUE)[:, 2].all(axis=1).tolist() == [True, True, False]
+
+
 def test_a_rule_between_rooms_needs_an_own_one_of_its_kind() -> None:
     names = ("hall door", "kitchen door", "hall lamp", "kitchen lamp", "sun")
     home = Home("h", tuple(Device(name, kind) for name, kind in zip(names, (0, 0, 1, 1, 2), strict=True)), as_edges([]))
-    without = lacks_evidence(home, home.rules, 2)
+    without = lacks_evidence(home, home.rules, CATALOGUE)
     assert without.any(axis=2).tolist() == (nearness(home) == OTHER).tolist()
     assert without[0, 3].all()
     assert not without[0, 2].any()
     assert not without[4].any()
-    evident = lacks_evidence(home, as_edges([(0, 3, 1), (0, 2, 0)]), 2)
+    evident = lacks_evidence(home, as_edges([(0, 3, 1), (0, 2, 0)]), CATALOGUE)
     assert np.argwhere(without & ~evident).tolist() == [[0, 3, 1], [1, 2, 1]]

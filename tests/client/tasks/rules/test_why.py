@@ -63,9 +63,13 @@ def test_the_number_of_homes_is_a_reason_where_it_is_large_enough() -> None:
 
 
 def test_a_list_without_likely_rules_says_so() -> None:
-    known = {ease.VALUES: np.array([4.0])}
-    answers, empty = list_rules(np.full((4, 4, 3), -9.0), NEW, CATALOGUE, ListOptions(5, least=0.0), known)
-    assert (answers, empty) == ([], "nothing worth adding: 4 homes are few for 3 kinds of devices")
+    for homes, why in (
+        (4, "4 homes are few for 3 kinds of devices"),
+        (1996, "no rule for these devices is common among 1,996 homes"),
+    ):
+        known = {ease.VALUES: np.array([float(homes)])}
+        answers, empty = list_rules(np.full((4, 4, 3), -9.0), NEW, CATALOGUE, ListOptions(5, least=0.0), known)
+        assert (answers, empty) == ([], f"nothing worth adding: {why}")
 
 
 def test_two_rules_that_undo_each_other_are_one_suggestion() -> None:

@@ -26,6 +26,7 @@ from client.tasks.rules.data.home_assistant.triggers import (
     entities_of,
     is_enabled,
     number_of,
+    other_states,
     plain_condition,
 )
 
@@ -166,6 +167,8 @@ def _test(value: Any, view: View) -> Callable[[Course], Split] | None:
             return lambda course: sure(course.trigger.id in ids, course)
         case "template":
             return _template(value.get("value_template"), view)
+        case str(text) if "{" in text:
+            return _template(text, view)
         case "state" if "attribute" not in value and entities_of(value, view):
             states, entities, is_loose = as_list(value.get("state")), entities_of(value, view), "for" in value
             tests = [
@@ -210,8 +213,8 @@ def _in_states(event: Event | None, states: list[Any], course: Course, *, is_loo
     kind = event.part.kind
     if is_loose or event.part.name != CHANGES or not all(isinstance(s, str) and state_name(kind, s) for s in states):
         return [course], [course]
-    others = [state for state in states_of(kind) if state not in states] if len(states_of(kind)) == 2 else []
-    held, failed = ([course.learn(event, event.in_state(state)) for state in each] for each in (states, others))
+    sides = states, other_states(kind, states)
+    held, failed = ([course.learn(event, event.in_state(state)) for state in each] for each in sides)
     return held, failed if len(states_of(kind)) == 2 else [course]
 
 
@@ -342,6 +345,7 @@ def _compare(text: str, course: Course, view: View) -> Split:
     variable = view.scope.get(text)
     if isinstance(variable, str) and (form := EXPRESSION.fullmatch(variable.strip())):
         return _decide(form[1], course, _without(text, view))
+    text = variable if isinstance(variable, str) else text
     left, how, wanted = _atom(text) or ("", "", [])
     swap = how in ("!=", "not in", "is not")
     if left in ("true", "false"):
@@ -351,6 +355,8 @@ def _compare(text: str, course: Course, view: View) -> Split:
         found = ([course], [course]) if is_done is None else sure(is_done, course)
     elif left in PRESENT and how not in ORDERS and LOST.issuperset(map(str.casefold, wanted)):
         found = sure(False, course)
+    elif left == "trigger.from_state.state" and (after := other_states(course.trigger.part.kind, wanted)):
+        found = _in_states(course.trigger, after, course)
     elif how in ORDERS and (left == "trigger.to_state.state" or STATES.fullmatch(left)):
         bound, above = number_of(wanted[0]) if wanted else None, how in (">", ">=")
         found = _in_range(_event_of(left, course), bound if above else None, None if above else bound, course)
@@ -450,14 +456,22 @@ def _value(expression: str, course: Course, view: View) -> list[tuple[Course, st
         named, keys = view.scope.get(form[1]), _value(form[2] or form[3], course, view)
         texts = named if isinstance(named, Block) else {key[1:-1]: item[1:-1] for key, item in PAIR.findall(form[1])}
         return [pair for one, key in keys for pair in render(texts.get(key), one, _without(form[1], view))]
-    if re.fullmatch(QUOTED, text):
-        return [(course, text[1:-1])]
+    if re.fullmatch(QUOTED, text) or number_of(text) is not None:
+        return [(course, text.strip("'\""))]
     if text in view.scope:
         return render(view.scope[text], course, _without(text, view))
     text = text.replace("(trigger.entity_id", f"('{TRIGGERED}'")
     event = _event_of(text, course) if text == "trigger.to_state.state" or STATES.fullmatch(text) else None
     if event is None:
-        return [(course, text_of(text, course))]
+        return _truth(text, course, view)
     if event.part.name == CHANGES and len(states := states_of(event.part.kind)) == 2:
         return [(course.learn(event, event.in_state(state)), state) for state in states]
     return [(course, event.value)]
+
+
+def _truth(text: str, course: Course, view: View) -> list[tuple[Course, str | None]]:
+    """Return the text of a variable of the event, or `true` and `false` of a comparison; None if it is open."""
+    held, failed = _decide(text, course, view) if IS_STATE.fullmatch(text) or COMPARED.fullmatch(text) else ([], [])
+    if {*held} & {*failed} or not held + failed:
+        return [(course, text_of(text, course))]
+    return [*((one, "true") for one in held), *((one, "false") for one in failed)]

@@ -11,7 +11,7 @@ from typing import Any
 from client.tasks.rules.data.home_assistant.document import MOST_NODES, Block, Unread, load_yaml, parse_yaml
 from common.errors import DataError
 
-SUFFIXES, MADE = (".yaml", ".yml"), ("template", "mqtt")
+SUFFIXES, MADE, PLATFORMS = (".yaml", ".yml"), ("template", "mqtt"), ("binary_sensor", "sensor", "cover")
 AUTOMATIONS, MAIN, SECRETS = "automations", "configuration.yaml", "secrets.yaml"
 MOST_INCLUDED, MOST_AUTOMATIONS = 10, 100_000
 """Files that include each other, and automations of a home."""
@@ -235,7 +235,7 @@ def _packages(main: Block, files: Files) -> list[Block]:
 
 def _add(found: Configuration, domain: str, value: Any, file: str) -> None:
     """Add what a section of a configuration holds for automations."""
-    if domain not in ("automation", "script", "scene", "group", "homeassistant", *MADE):
+    if domain not in ("automation", "script", "scene", "group", "homeassistant", *MADE, *PLATFORMS):
         return
     value = found.files.resolve(value)
     if domain == "automation":
@@ -250,8 +250,9 @@ def _add(found: Configuration, domain: str, value: Any, file: str) -> None:
                 found.scenes.update(
                     {slug(scene[key]): scene for key in ("id", "name") if isinstance(scene.get(key), str)}
                 )
-    elif domain in MADE:
-        found.classes.update(classes for classes in _made_classes(value) if classes[0] not in found.classes)
+    elif domain in (*MADE, *PLATFORMS):
+        made = _made_classes(Block({domain: value}) if domain in PLATFORMS else value)
+        found.classes.update(classes for classes in made if classes[0] not in found.classes)
     elif domain == "group":
         for name, about in value.items() if isinstance(value, Block) else ():
             members = about.get("entities") if isinstance(about, Block) else about
@@ -270,9 +271,12 @@ def _made_classes(value: Any) -> Iterator[tuple[str, str]]:
     for section in value if isinstance(value, list) else [value]:
         for domain, entities in section.items() if isinstance(section, Block) else ():
             for one in entities if isinstance(entities, list) else [entities]:
-                name, given = (one.get("name"), one.get("device_class")) if isinstance(one, Block) else (None, None)
-                if isinstance(name, str) and isinstance(given, str):
-                    yield f"{domain}.{slug(name)}", given
+                named = one.get(f"{domain.rpartition('_')[2]}s") if isinstance(one, Block) else None  # by their keys
+                found = {str(one.get("name", "")): one} if isinstance(one, Block) else {}
+                for name, about in (named if isinstance(named, Block) else found).items():
+                    given = about.get("device_class") if isinstance(about, Block) else None
+                    if name and isinstance(given, str):
+                        yield f"{domain}.{slug(name)}", given
 
 
 def slug(name: str) -> str:

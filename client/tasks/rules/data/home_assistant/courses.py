@@ -24,6 +24,7 @@ from client.tasks.rules.data.home_assistant.registry import (
     domain_of,
     is_undone,
     set_service,
+    table,
 )
 from client.tasks.rules.data.home_assistant.triggers import (
     EXPRESSION,
@@ -36,6 +37,7 @@ from client.tasks.rules.data.home_assistant.triggers import (
     events,
     first_of,
     is_enabled,
+    part_of,
     template_events,
     unread_reason,
 )
@@ -60,16 +62,16 @@ def rules_of(item: Any, view: View) -> dict[tuple[Part, Part], frozenset[str]]:
     block = _automation(item, view)
     if block is None:
         return {}
-    variables = (block.get(key) for key in ("trigger_variables", "variables"))
-    scope = {name: value for found in variables if isinstance(found, Block) for name, value in found.items()}
-    view = replace(view, scope=scope)
-    starts = events(first_of(block, "triggers", "trigger") or [], view)
+    scope = {**part_of(block, "trigger_variables"), **part_of(block, "variables")}
+    starts = events(first_of(block, "triggers", "trigger") or [], replace(view, scope=scope))
     if not starts:
         view.tally.add(reasons.NO_EVENT, block)
         return {}
-    conditions, walk = first_of(block, "conditions", "condition") or [], Walk()
-    courses, _ = split(conditions, [Course(e, e) for e in starts], view)
-    walk.run(first_of(block, "actions", "action") or [], courses, _under(conditions, view))
+    conditions, walk, groups = first_of(block, "conditions", "condition") or [], Walk(), [e.variables for e in starts]
+    for variables in (found for k, found in enumerate(groups) if found not in groups[:k]):
+        view = replace(view, scope={**scope, **variables})
+        courses, _ = split(conditions, [Course(e, e) for e in starts if e.variables == variables], view)
+        walk.run(first_of(block, "actions", "action") or [], courses, _under(conditions, view))
     return walk.rules
 
 
@@ -224,7 +226,7 @@ class Walk:
                 after += self._script(verb, first_of(step, *DATA), step, one, view)
                 continue
             elif name == "scene.apply":
-                self._set_states(_part_of(step, *DATA).get("entities"), step, one, view)
+                self._set_states(part_of(step, *DATA).get("entities"), step, one, view)
             else:
                 for again, entity in _targets(domain, verb, step, one, view):
                     self._act(entity, verb, step, again, view)
@@ -236,12 +238,13 @@ class Walk:
         """Add the rules of a service called on an entity: its own, or those of a script or scene."""
         name = entity.partition(".")[2]
         if domain_of(entity) == "script" and verb == "turn_on":
-            self._script(name, _part_of(step, *DATA).get("variables"), step, course, view)
+            self._script(name, part_of(step, *DATA).get("variables"), step, course, view)
         elif domain_of(entity) == "scene" and verb == "turn_on":
             scene = view.home.scenes.get(slug(view.registry.find(entity).unique)) or view.home.scenes.get(name)
             self._set_states(scene.get("entities") if scene else None, step, course, view)
         else:
-            self._add(entity, verb, {**_part_of(step, *DATA), **step}, step, course, view)
+            for one, data in _data_of(f"{domain_of(entity)}.{verb}", step, course, view):
+                self._add(entity, verb, data, step, one, view)
 
     def _script(self, name: str, data: Any, step: Block, course: Course, view: View) -> list[Course]:
         """Return the courses behind a script with these values."""
@@ -252,10 +255,10 @@ class Walk:
             view.tally.add(reasons.LOOP if isinstance(script, Block) else reasons.SCENE, step)
             return [course]
         given = {key: render(value, course, view) for key, value in data.items()} if isinstance(data, Block) else {}
-        values = {key: data[key] if isinstance(data[key], list) else each[0][1] for key, each in given.items()}
+        values = {key: data[key] if len(each) > 1 or each[0][1] is None else each[0][1] for key, each in given.items()}
         self._scripts.append(name)
         stops = len(self._stops)
-        scope = {**_part_of(script, "variables"), **values}
+        scope = {**part_of(script, "variables"), **values}
         after = self._inner(script.get("sequence", []), [course], replace(view, scope=scope))
         self._scripts.pop()
         is_error = len(self._stops) > stops and all(self._stops[stops:])
@@ -303,9 +306,13 @@ class Walk:
         self.rules[rule] = self.rules.get(rule, when) & when
 
 
-def _part_of(block: Block, *keys: str) -> Block:
-    found = first_of(block, *keys)
-    return found if isinstance(found, Block) else Block()
+def _data_of(service: str, step: Block, course: Course, view: View) -> list[tuple[Course, Block]]:
+    """Return the data of a call, each with its course; templates of values that tell an action are rendered."""
+    found = [(course, step.with_values({**part_of(step, *DATA), **step}))]
+    for key in table()["values"].get(service, {}):
+        each = [(one, data, render(data.get(key, ""), one, view)) for one, data in found]
+        found = [(end, data.with_values({**data, key: text})) for _, data, ends in each for end, text in ends]
+    return found
 
 
 def _with_item(view: View, item: Any) -> View:

@@ -70,6 +70,7 @@ class Event:
         value: State of Home Assistant that the device enters; None if it is open.
         low: Bound below the device's number.
         high: Bound above it.
+        variables: Name -> value of the variables of the trigger.
     """
 
     part: Part
@@ -80,6 +81,7 @@ class Event:
     value: str | None = None
     low: float = -math.inf
     high: float = math.inf
+    variables: Mapping[str, Any] = field(default_factory=Block, compare=False)
 
     def in_state(self, value: str) -> "Event":
         """Return the event with a state that is known now."""
@@ -115,6 +117,12 @@ def as_list(value: Any) -> list[Any]:
 def first_of(block: Block, *keys: str) -> Any:
     """Return the value of the first key that a block has."""
     return next((block[key] for key in keys if key in block), None)
+
+
+def part_of(block: Block, *keys: str) -> Block:
+    """Return the mapping at the first key that a block has; an empty one without it."""
+    found = first_of(block, *keys)
+    return found if isinstance(found, Block) else Block()
 
 
 def enabled_blocks(value: Any, view: View) -> Iterator[Block]:
@@ -169,8 +177,9 @@ def events(value: Any, view: View) -> list[Event]:
             platform = first_of(item, "trigger", "platform")
             name = str(item.get("id", number))
             about = str(item.get("event", "enter" if platform == "zone" else ""))
-            each = _events(platform, item, view)
-            found |= {replace(e, id=name, index=str(number), platform=str(platform), about=about): None for e in each}
+            for event in _events(platform, item, view):
+                at = replace(event, id=name, index=str(number), platform=str(platform), about=about)
+                found[replace(at, variables=part_of(item, "variables"))] = None
     return list(found)
 
 
@@ -190,6 +199,8 @@ def _events(platform: Any, block: Block, view: View) -> Iterator[Event]:
             yield from _numbers(block, view, value=block.get("value_template"))
         case "device":
             yield from _device(block, view)
+        case str(name) if "." in name:
+            yield from _device(_as_device(name, block), view)
         case "sun" if block.get("event") in HORIZONS:
             value = HORIZONS[str(block["event"])]
             yield Event(Part(SUN, "Sun", str(state_name("Sun", value))), value=None if "offset" in block else value)
@@ -245,15 +256,15 @@ def _entered(block: Block, kind: str) -> list[Any] | None:
         return to if len(to) <= MOST_STATES else None
     if not (left or not_to or not_from):
         return []
-    changes = [(new, other_state(kind, new)) for new in states_of(kind)]
-    entered = [n for n, old in changes if old and not (n in not_to or old in not_from or (left and old not in left))]
+    changes = [(new, old) for new in states_of(kind) for old in other_states(kind, [new])]
+    entered = [n for n, old in changes if not (n in not_to or old in not_from or (left and old not in left))]
     return entered if set(left + not_to + not_from) <= set(states_of(kind)) and entered else None
 
 
-def other_state(kind: str, state: str) -> str | None:
-    """Return the other state of a type that has two; None for other types."""
+def other_states(kind: str, states: list[str]) -> list[str]:
+    """Return the states of a type that are none of these; empty if it has not just two, or lacks one of these."""
     usual = states_of(kind)
-    return next((other for other in usual if other != state), None) if len(usual) == 2 else None
+    return [state for state in usual if state not in states] if len(usual) == 2 and {*states} <= {*usual} else []
 
 
 def _numbers(block: Block, view: View, value: Any = None) -> Iterator[Event]:
@@ -288,6 +299,12 @@ def _zones(block: Block, view: View) -> Iterator[Event]:
             yield Event(Part(zone, "Zone", LEFT if left else ENTERED))
 
 
+def _as_device(name: str, block: Block) -> Block:
+    """Return a trigger or condition such as `light.turned_on` on a target as one of the user interface."""
+    domain, _, kind = name.partition(".")
+    return block.with_values({**block, **part_of(block, "target"), "domain": domain, "type": kind})
+
+
 def _device(block: Block, view: View) -> Iterator[Event]:
     """Yield the events of a trigger that the user interface made."""
     domain, kind = str(block.get("domain")), str(block.get("type"))
@@ -306,14 +323,14 @@ def _device(block: Block, view: View) -> Iterator[Event]:
 def _button(block: Block, kind: str, view: View) -> Iterator[Event]:
     """Yield the press of a button of a remote control in the registry, each button a device of its own."""
     device = view.registry.devices.get(str(block.get("device_id")))
-    press = table()["presses"].get(kind.removeprefix("remote_").removeprefix("button_"))
+    presses, button = table()["presses"], str(block.get("subtype", ""))
+    kind, button = (kind, button) if kind != "action" else (button, "") if button in presses else ("press", button)
+    press = presses.get(kind.removeprefix("remote_").removeprefix("button_"))
     if device is None or press is None:
         view.tally.add(reasons.TRIGGER if device else view.registry.lacking, block)
         return
-    button = str(block.get("subtype", "")).replace("_", " ")
-    side = {"turn on": " for on", "turn off": " for off", "dim up": " for up", "dim down": " for down"}.get(button, "")
-    name = " ".join(part for part in (device, button) if part)
-    yield Event(Part(name, "Remote control", press + side))
+    name = " ".join(part for part in (device, button.replace("_", " ")) if part)
+    yield Event(Part(name, "Remote control", press + table()["sides"].get(button, "")))
 
 
 def template_events(text: Any, view: View, block: Block) -> list[Event]:
@@ -350,6 +367,8 @@ def entities_of(block: Block, view: View) -> list[str]:
 
 def plain_condition(block: Block, view: View) -> Block:
     """Return a condition of the user interface, or on zone `home`, as one on a state or a number."""
+    if re.fullmatch(ENTITY, name := str(block.get("condition"))):
+        block = block.with_values({**_as_device(name, block), "condition": "device"})
     kind, entities = str(block.get("type")).removeprefix("is_"), entities_of(block, view)
     match block.get("condition"):
         case "device" if {"above", "below"} & block.keys():

@@ -1,6 +1,5 @@
 """Markets that are refused, and what is said of them."""
 
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -8,8 +7,7 @@ import pytest
 from client.tasks.markets.data.reader import read_markets
 from common.errors import DataError
 from common.tasks.markets.vocabulary import MarketCatalogue
-
-Writer = Callable[..., Path]
+from tests.support.files import Writer
 
 
 @pytest.mark.parametrize(

@@ -1,7 +1,6 @@
 """Every form of market data, and what is wrong with some."""
 
 import json
-from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
@@ -13,8 +12,7 @@ from client.tasks.markets.data.reader import read_markets
 from client.tasks.markets.task import TASK
 from common.errors import DataError, VocabularyError
 from common.tasks.markets.vocabulary import MarketCatalogue
-
-Writer = Callable[..., Path]
+from tests.support.files import Writer
 
 
 def pairs(market: Market, goods: MarketCatalogue) -> list[tuple[str, str]]:

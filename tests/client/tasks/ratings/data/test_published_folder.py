@@ -1,7 +1,6 @@
 """The public sets: which files they are, their numbers, their scales."""
 
 from collections.abc import Callable
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -9,8 +8,7 @@ import pytest
 from client.data.read import find_own_tables, partition
 from client.tasks.ratings.data.raters import Ratings, is_published
 from client.tasks.ratings.data.reader import read_raters
-
-Writer = Callable[..., Path]
+from tests.support.files import Writer, folder_of
 
 
 @pytest.mark.parametrize("name", ["u.data", "U.DATA.gz", "ratings.dat", "filmtrust_874_train.tsv.gz", "ratings.txt"])
@@ -61,8 +59,8 @@ def test_the_real_sets_are_what_their_sources_say(
     assert dataset.notes == ()
 
 
-def test_the_whole_of_filmtrust(folder: Callable[[str], Path]) -> None:
-    dataset = read_raters(folder("filmtrust") / "ratings.txt.gz")
+def test_the_whole_of_filmtrust() -> None:
+    dataset = read_raters(folder_of("filmtrust") / "ratings.txt.gz")
     assert (len(dataset.units), len(dataset.vocabulary.items)) == (1508, 2071)
     assert (dataset.vocabulary.low, dataset.vocabulary.high) == (0.5, 4)
     [note] = dataset.notes

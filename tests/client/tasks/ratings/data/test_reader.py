@@ -1,7 +1,6 @@
 """Tables of ratings in every plain form, the demo, folders, and bad input."""
 
 import json
-from collections.abc import Callable
 from pathlib import Path
 
 import pyarrow
@@ -14,8 +13,8 @@ from client.tasks.ratings.data.reader import read_raters
 from client.tasks.ratings.task import TASK
 from common.errors import DataError, NothingYetError, VocabularyError
 from common.tasks.ratings.vocabulary import ProductCatalogue, demo_products
+from tests.support.files import Writer
 
-Writer = Callable[..., Path]
 HEADER = "user,item,rating,timestamp"
 ROWS = ("bob,tea,4,10", "ann,tea,2.5,11", "bob,milk,1,12")
 EXPECTED = {"ann": {"tea": 2.5}, "bob": {"milk": 1.0, "tea": 4.0}}

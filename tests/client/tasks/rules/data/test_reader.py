@@ -1,6 +1,5 @@
 """Which form a source is in, and what is said where it is in none."""
 
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -11,9 +10,9 @@ from client.tasks.rules.data.reader import read_homes
 from client.tasks.rules.task import TASK
 from common.errors import DataError, VocabularyError
 from common.tasks.rules.vocabulary import RuleCatalogue
+from tests.support.files import Writer
 
 RULE = "ann,Light,lamp 1,turns on,turn off,Plug,plug 1"
-TableWriter = Callable[..., Path]
 
 
 def test_the_demo_or_some_of_it() -> None:
@@ -34,7 +33,7 @@ def test_an_empty_range_of_the_demo_is_refused(source: str) -> None:
         read_all("rules", source)
 
 
-def test_a_table_with_or_without_a_catalogue(table: TableWriter) -> None:
+def test_a_table_with_or_without_a_catalogue(table: Writer) -> None:
     derived = read_homes(table(RULE))
     names = {"entities": ("Light", "Plug"), "relations": ("turns on → turn off",)}
     assert derived.vocabulary == RuleCatalogue(**names, notices={"Light": ("turns on",)}, does={"Plug": ("turn off",)})
@@ -45,7 +44,7 @@ def test_a_table_with_or_without_a_catalogue(table: TableWriter) -> None:
     assert [device.entity for device in given.units[0].devices] == [2, 1]
 
 
-def test_a_folder_of_tables_is_one_data_set(table: TableWriter) -> None:
+def test_a_folder_of_tables_is_one_data_set(table: Writer) -> None:
     table(RULE, name="a.csv")
     folder = table(RULE, RULE.replace("ann", "bob"), name="b.csv.gz").parent
     dataset = read_homes(folder)

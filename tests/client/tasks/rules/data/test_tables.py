@@ -1,6 +1,5 @@
 """Tables of rules: what is accepted, what is said of bad input, and the way back."""
 
-from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 
@@ -13,9 +12,9 @@ from client.tasks.rules.data.homes import AREAS, COLUMNS, Home, Homes, describe,
 from client.tasks.rules.data.reader import read_homes
 from common.errors import DataError
 from common.tasks.rules.vocabulary import demo_catalogue
+from tests.support.files import Writer
 
 RULE = "ann,Light,lamp 1,turns on,turn off,Plug,plug 1"
-TableWriter = Callable[..., Path]
 
 
 def sentences(path: Path) -> dict[str, list[str]]:
@@ -33,12 +32,12 @@ def as_names(home: Home) -> tuple[object, ...]:
 EXPECTED = {"ann": ["when Light lamp 1 turns on, turn off plug 1"]}
 
 
-def test_blanks_around_cells_and_blank_lines_do_not_count(table: TableWriter) -> None:
+def test_blanks_around_cells_and_blank_lines_do_not_count(table: Writer) -> None:
     path = table(RULE, "", " bob , Light,7, turns off,turn on ,Light,8")
     assert sentences(path) == {**EXPECTED, "bob": ["when Light 7 turns off, turn on Light 8"]}
 
 
-def test_columns_stand_in_any_order_others_are_ignored_and_ids_may_replace_names(table: TableWriter) -> None:
+def test_columns_stand_in_any_order_others_are_ignored_and_ids_may_replace_names(table: Writer) -> None:
     header = "rule,action_id,user_id,trigger_device,trigger_device_id,trigger_state_id,action_device,action_device_id"
     path = table("x,38,ann,Light,lamp,9,Plug,plug", header=header)
     assert sentences(path) == {"ann": ["when Light lamp 9, 38 plug"]}
@@ -46,12 +45,12 @@ def test_columns_stand_in_any_order_others_are_ignored_and_ids_may_replace_names
 
 @pytest.mark.parametrize("name", ["homes.csv", "homes.csv.gz", "homes.tsv", "homes.tsv.gz"])
 @pytest.mark.parametrize("mark", ["\t", ";", ","])
-def test_tabs_semicolons_or_commas_gzipped_or_not(table: TableWriter, name: str, mark: str) -> None:
+def test_tabs_semicolons_or_commas_gzipped_or_not(table: Writer, name: str, mark: str) -> None:
     path = table(RULE.replace(",", mark), "", header="\ufeff" + mark.join(COLUMNS), name=name)
     assert sentences(path) == EXPECTED
 
 
-def test_quotes_hold_a_delimiter_and_count_for_nothing_between_tabs(table: TableWriter) -> None:
+def test_quotes_hold_a_delimiter_and_count_for_nothing_between_tabs(table: Writer) -> None:
     quoted = table('ann,Light,"lamp, ""big""",turns on,turn off,Plug,plug 1')
     rule = 'ann\tLight\t"lamp, big"\tturns on\tturn off\tPlug\tplug 1'
     plain = table(rule, header="\t".join(COLUMNS), name="homes.tsv")
@@ -60,7 +59,7 @@ def test_quotes_hold_a_delimiter_and_count_for_nothing_between_tabs(table: Table
 
 
 @pytest.mark.parametrize("mark", ["\t", ";", ","])
-def test_a_title_may_hold_another_delimiter(table: TableWriter, mark: str) -> None:
+def test_a_title_may_hold_another_delimiter(table: Writer, mark: str) -> None:
     others = [other for other in "\t;," if other != mark]
     last = f'"{COLUMNS[0]}"' if mark != "\t" else COLUMNS[0]
     header = mark.join(["note", f'"{"".join(others)}"', *COLUMNS[1:], last])
@@ -90,7 +89,7 @@ def test_homes_written_and_read_are_the_same_homes(tmp_path: Path) -> None:
     assert [as_names(home) for home in again.units] == [as_names(home) for home in homes]
 
 
-def test_areas_go_along_with_the_homes_that_have_them(table: TableWriter, tmp_path: Path) -> None:
+def test_areas_go_along_with_the_homes_that_have_them(table: Writer, tmp_path: Path) -> None:
     lines = "ann,Light,a,turns on,turn off,Light,b,Ground / Hall,", "bob,Light,a,,,,,Attic,", "bob,Light,c,,,,,,"
     dataset = read_homes(table(*lines, header=",".join((*COLUMNS, *AREAS))))
     write_homes(tmp_path / "again.csv", dataset)
@@ -112,14 +111,14 @@ def test_an_empty_file_is_refused(tmp_path: Path, text: str, complaint: str) -> 
         read_homes(tmp_path / "homes.csv")
 
 
-def test_a_missing_column_is_named_with_the_one_that_was_probably_meant(table: TableWriter) -> None:
+def test_a_missing_column_is_named_with_the_one_that_was_probably_meant(table: Writer) -> None:
     path = table(RULE, header=",".join(COLUMNS).replace("trigger_state", "triger_state"))
     with pytest.raises(DataError, match="'triger_state' is near: rename it, or say --column trigger_state=") as caught:
         read_homes(path)
     assert (caught.value.path, caught.value.line, caught.value.column) == (str(path), 1, "trigger_state")
 
 
-def test_a_line_of_another_width_is_named(table: TableWriter) -> None:
+def test_a_line_of_another_width_is_named(table: Writer) -> None:
     with pytest.raises(DataError, match=r"line 3: 8 cells, but the first line has 7 \(1 of 2 rows\)"):
         read_homes(table(RULE, RULE + ",extra"))
 

@@ -1,14 +1,13 @@
 """Sessions that are refused, and what is said of them."""
 
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
 from client.tasks.sessions.data.reader import read_visitors
 from common.errors import DataError
+from tests.support.files import Writer
 
-Writer = Callable[..., Path]
 HEADER = "user,item,timestamp"
 
 

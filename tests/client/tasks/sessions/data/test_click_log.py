@@ -1,6 +1,5 @@
 """Click logs: names of columns, times, and where a session ends."""
 
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -9,8 +8,7 @@ from client.data.tables.reader import read_table
 from client.tasks.sessions.data.log import DAY, log_of_clicks
 from client.tasks.sessions.data.reader import read_visitors
 from client.tasks.sessions.data.visitors import SCHEMA
-
-Writer = Callable[..., Path]
+from tests.support.files import Writer
 
 
 def sessions(path: Path) -> dict[str, list[str]]:

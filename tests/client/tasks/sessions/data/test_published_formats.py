@@ -1,8 +1,5 @@
 """Public sets in the form of their owners, by small files of exactly that form."""
 
-from collections.abc import Callable
-from pathlib import Path
-
 import pytest
 
 from client.tasks.sessions.data.reader import (
@@ -17,8 +14,7 @@ from client.tasks.sessions.data.reader import (
 )
 from client.tasks.sessions.data.visitors import Visits
 from common.errors import DataError
-
-Writer = Callable[..., Path]
+from tests.support.files import Writer
 
 DIGINETICA_HEADER = "sessionId;userId;itemId;timeframe;eventdate"
 RETAIL_HEADER = "timestamp,visitorid,event,itemid,transactionid"

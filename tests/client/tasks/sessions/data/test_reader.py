@@ -1,6 +1,5 @@
 """Which form a source is in, and what is said where it is in none."""
 
-from collections.abc import Callable
 from pathlib import Path
 
 import pyarrow
@@ -13,8 +12,8 @@ from client.tasks.sessions.data.visitors import Visitor, Visits
 from client.tasks.sessions.task import TASK
 from common.errors import DataError, VocabularyError
 from common.tasks.sessions.vocabulary import Items, demo_items
+from tests.support.files import Writer
 
-Writer = Callable[..., Path]
 HEADER = "user,item,timestamp"
 
 

@@ -1,14 +1,13 @@
 """Tables of readings that are refused, and what is said of them."""
 
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
 from client.tasks.traffic.data.reader import read_series
 from common.errors import DataError
+from tests.support.files import Writer
 
-Writer = Callable[..., Path]
 HEADER = "timestamp,site,volume"
 
 

@@ -1,13 +1,9 @@
 """Which folders are one data set."""
 
-from collections.abc import Callable
-from pathlib import Path
-
 import pytest
 
 from client.tasks.traffic.data.series import is_published
-
-Writer = Callable[..., Path]
+from tests.support.files import Writer, folder_of
 
 
 @pytest.mark.parametrize(
@@ -27,5 +23,5 @@ def test_clients_tables_are_not_one_set(text: Writer) -> None:
     "name",
     ["vicroads-scats-boroondara-2006", "vicroads-scats-10sites", "metro-interstate-i94", "fhwa-state-daily"],
 )
-def test_the_real_sets_are_known(folder: Callable[[str], Path], name: str) -> None:
-    assert is_published(folder(name))
+def test_the_real_sets_are_known(name: str) -> None:
+    assert is_published(folder_of(name))

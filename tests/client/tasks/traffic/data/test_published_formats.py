@@ -13,9 +13,9 @@ from client.tasks.traffic.data.reader import read_series
 from client.tasks.traffic.data.series import Sensors, Series
 from common.errors import VocabularyError
 from common.tasks.traffic.vocabulary import SensorVariables
+from tests.support.files import folder_of
 
 Read = Callable[[str], Sensors]
-Folder = Callable[[str], Path]
 
 BOROONDARA = "vicroads-scats-boroondara-2006"
 TEN = "vicroads-scats-10sites"
@@ -52,9 +52,9 @@ def test_counts(shared: Read, name: str, series: int, length: int, step: int, st
     assert [one.name for one in dataset.units] == sorted({one.name for one in dataset.units})
 
 
-def test_boroondara_keeps_the_later_of_two_approaches_under_one_label(shared: Read, folder: Folder) -> None:
+def test_boroondara_keeps_the_later_of_two_approaches_under_one_label(shared: Read) -> None:
     dataset = shared(BOROONDARA)
-    rows = [row for row in rows_of(folder(BOROONDARA)) if row[:2] == ["4335", "HIGH_ST NE of CHARLES_ST"]]
+    rows = [row for row in rows_of(folder_of(BOROONDARA)) if row[:2] == ["4335", "HIGH_ST NE of CHARLES_ST"]]
     assert len(rows) == 62
     expected = np.array([row[10:106] for row in rows[31:]], float).reshape(-1, 4).sum(axis=1)
     assert (named(dataset, "4335 HIGH_ST NE of CHARLES_ST").values[:, 0] == expected).all()
@@ -65,17 +65,17 @@ def test_boroondara_keeps_the_later_of_two_approaches_under_one_label(shared: Re
     assert all(one.observed.all() and len(one.values) == 744 for one in dataset.units)
 
 
-def test_boroondara_by_quarters(folder: Folder) -> None:
-    dataset = read_series(folder(BOROONDARA), SensorVariables(variables=("volume",), step_seconds=900))
-    first = rows_of(folder(BOROONDARA))[1]
+def test_boroondara_by_quarters() -> None:
+    dataset = read_series(folder_of(BOROONDARA), SensorVariables(variables=("volume",), step_seconds=900))
+    first = rows_of(folder_of(BOROONDARA))[1]
     series = named(dataset, "0970 WARRIGAL_RD N of HIGH STREET_RD")
     assert series.values[:96, 0].tolist() == [float(cell) for cell in first[10:106]]
 
 
-def test_the_ten_sites_without_their_outages(shared: Read, folder: Folder) -> None:
+def test_the_ten_sites_without_their_outages(shared: Read) -> None:
     """Zeros of three hours and more, found by splitting texts; everything else is the sum of four quarters."""
     dataset = shared(TEN)
-    quarters = np.array(rows_of(folder(TEN)), float)
+    quarters = np.array(rows_of(folder_of(TEN)), float)
     assert quarters.shape == (195_168, 10)
     sums = quarters.reshape(-1, 4, 10).sum(axis=1)
     missing = 0
@@ -96,8 +96,8 @@ def test_the_ten_sites_without_their_outages(shared: Read, folder: Folder) -> No
     )
 
 
-def test_the_interstate_has_an_hour_once(shared: Read, folder: Folder) -> None:
-    dataset, rows = shared(INTERSTATE), rows_of(folder(INTERSTATE))[1:]
+def test_the_interstate_has_an_hour_once(shared: Read) -> None:
+    dataset, rows = shared(INTERSTATE), rows_of(folder_of(INTERSTATE))[1:]
     assert len(rows) == 48_204
     assert dataset.notes[0] == f"{48_204 - 40_575} further rows of an hour (its other weather) left out"
     series = dataset.units[0]
@@ -107,14 +107,14 @@ def test_the_interstate_has_an_hour_once(shared: Read, folder: Folder) -> None:
     assert dict(zip(series.times(3600)[there].tolist(), series.values[there, 0].tolist(), strict=True)) == expected
 
 
-def test_the_states_have_all_days_of_2019(shared: Read, folder: Folder) -> None:
-    dataset, rows = shared(STATES), rows_of(folder(STATES))[1:]
+def test_the_states_have_all_days_of_2019(shared: Read) -> None:
+    dataset, rows = shared(STATES), rows_of(folder_of(STATES))[1:]
     assert sum(one.values.size for one in dataset.units) == len(rows) == 55_896
     assert all(one.observed.all() for one in dataset.units)
     alaska = [float(row[6]) for row in sorted(rows, key=lambda row: row[1]) if row[2] == "2"]
     assert named(dataset, "state-02").values[:, 0].tolist() == alaska
 
 
-def test_a_federation_that_measures_something_else(folder: Folder) -> None:
+def test_a_federation_that_measures_something_else() -> None:
     with pytest.raises(VocabularyError, match="of the first file, 'speed'; leave 'volume' out"):
-        read_series(folder(STATES), SensorVariables(variables=("speed",)))
+        read_series(folder_of(STATES), SensorVariables(variables=("speed",)))

@@ -1,6 +1,5 @@
 """Tables in long form, the demo, folders, and bad input."""
 
-from collections.abc import Callable
 from datetime import datetime
 from pathlib import Path
 
@@ -15,8 +14,8 @@ from client.tasks.traffic.data.series import Sensors
 from client.tasks.traffic.task import TASK
 from common.errors import DataError, VocabularyError
 from common.tasks.traffic.vocabulary import SensorVariables, demo_variables
+from tests.support.files import Writer
 
-Writer = Callable[..., Path]
 HEADER = "timestamp,site,volume"
 
 

@@ -1,15 +1,11 @@
 """FHWA's station volumes in the three forms they were published in."""
 
-from collections.abc import Callable
-from pathlib import Path
-
 import numpy as np
 import pytest
 
 from client.tasks.traffic.data.reader import read_series
 from common.errors import DataError
-
-Writer = Callable[..., Path]
+from tests.support.files import Writer
 
 HOURS = [f"hour_{hour:02d}" for hour in range(24)]
 TITLES = ["record_type", "state_code", "f_system", "station_id", "travel_dir", "travel_lane", "year_record"]

@@ -1,6 +1,5 @@
 """What is written is read back."""
 
-from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
@@ -9,8 +8,7 @@ import pytest
 from client.tasks.traffic.data.reader import read_series
 from client.tasks.traffic.data.series import Sensors, Series, write_series
 from common.tasks.traffic.vocabulary import SensorVariables, demo_variables
-
-Writer = Callable[..., Path]
+from tests.support.files import Writer
 
 
 def same(first: Series, second: Series) -> bool:

@@ -74,6 +74,9 @@ DECIDED = [
     "{condition: device, device_id: d, domain: binary_sensor, type: is_motion, entity_id: binary_sensor.hall_motion}",
     "{condition: not, conditions: {condition: trigger, id: went}}",
     "[{condition: time, after: '08:00', enabled: false}, {condition: trigger, id: came}]",
+    "{alias: Came, condition: \"{{ trigger.id == 'came' }}\"}",
+    "\"{{ trigger.from_state.state == 'off' and moves }}\"",
+    "{condition: binary_sensor.is_on, target: {entity_id: binary_sensor.hall_motion}}",
 ]
 
 
@@ -117,7 +120,7 @@ def test_a_choice_by_anything_else_can_go_either_way(condition: str, tmp_path: P
         "true if trigger.id == 'came' else false",
         "trigger.to_state.attributes.level > 5",
         "trigger.from_state.state | int > 5",
-        "trigger.from_state.state == 'off'",
+        "trigger.from_state.state == 'elsewhere'",
         "is_it",
     ],
 )
@@ -275,6 +278,9 @@ def test_a_service_that_follows_the_state_is_two_rules(service: str, triggers: s
             "{trigger: device, device_id: d, domain: zha, type: remote_button_double_press, subtype: turn_off}",
             "Knob turn off is pressed twice for off",
         ),
+        ("{trigger: device, device_id: d, domain: mqtt, type: action, subtype: 'off'}", "Knob off is pressed for off"),
+        ("{trigger: device, device_id: d, domain: mqtt, type: action, subtype: double}", "Knob is pressed twice"),
+        ("{trigger: light.turned_on, target: {entity_id: light.x}}", "light.x turns on"),
     ],
 )
 def test_polarity_is_part_of_an_event(trigger: str, expected: str, tmp_path: Path) -> None:
@@ -380,6 +386,24 @@ def test_the_sun_decides_at_its_rise_and_set(condition: str, events: set[str], t
     triggers = "[{trigger: sun, event: sunset}, {trigger: sun, event: sunrise}]"
     found = pairs(home(tmp_path, automation(f"[{condition}, {ON}]", triggers) + automation(f"[{FAN}]", f"[{MOTION}]")))
     assert found == {f"sun.sun {event} → turn on light.hall" for event in events} | {"motion → turn on fan.hall"}
+
+
+@pytest.mark.parametrize(
+    ("call", "expected"),
+    [
+        ("climate.set_hvac_mode, data: {hvac_mode: \"{{ 'heat' if moves else 'off' }}\"}", ("heat with", "turn off")),
+        ("cover.set_cover_position, data: {position: '{{ 0 if moves else 100 }}'}", ("close", "open")),
+        ("media_player.volume_mute, data: {is_volume_muted: \"{{ trigger.id == 'came' }}\"}", ("mute", "unmute")),
+        ("script.switch, data: {to: \"{{ trigger.to_state.state == 'on' }}\"}", ("turn on", "turn off")),
+    ],
+)
+def test_data_that_follow_the_event_are_two_rules(call: str, expected: tuple[str, str], tmp_path: Path) -> None:
+    script = "switch: {sequence: {action: \"light.turn_{{ 'on' if to else 'off' }}\", target: {entity_id: light.a}}}"
+    device = f"{call.partition('.')[0]}.a"
+    text = automation(f"[{{action: {call}, target: {{entity_id: {device}}}}}]")
+    found = pairs(home(tmp_path, text, {"scripts.yaml": script}))
+    device = device.replace("script", "light")
+    assert found == {f"motion → {expected[0]} {device}", f"quiet → {expected[1]} {device}"}
 
 
 def test_three_automations_with_five_meant_pairs_give_five_rules(tmp_path: Path) -> None:
@@ -489,18 +513,22 @@ def test_a_configuration_is_read_with_packages_and_includes(tmp_path: Path) -> N
         "c.yaml": "binary_sensor.x9: {device_class: door}\n",
         "packs/made.yaml": "template: [{binary_sensor: {name: Hall Motion, device_class: motion}}]\n"
         "mqtt: {binary_sensor: [{name: x9, device_class: smoke}, {name: no class}]}\n",
+        "packs/old.yaml": "binary_sensor: [{platform: group, name: All W, device_class: window}, "
+        "{platform: template, sensors: {low: {device_class: battery}}}]\n",
         "packs/hall.yaml": f"automation: [{{triggers: {MOTION}, actions: !include ../on.yaml}}]\n"
         "script: {dark: {sequence: {action: light.turn_off, entity_id: light.hall}}}\n",
         "on.yaml": f"- {ON}\n",
         "autos/deep/a.yaml": f"- {{triggers: {QUIET}, actions: {{action: script.dark}}}}\n",
-        "autos/b.yaml": "- {trigger: {platform: state, entity_id: binary_sensor.x9, to: 'on'}, action: {action: script.fan}}\n",
+        "autos/b.yaml": "- {trigger: {platform: state, entity_id: [binary_sensor.x9, binary_sensor.all_w, binary_sensor.low, "
+        "binary_sensor.rauchmelder_bad], to: 'on'}, action: {action: script.fan}}\n",
         "scripts/s.yaml": f"fan: {{sequence: [{FAN}]}}\n",
         "secrets.yaml": "x: [\n",
         "automations/stray.yaml": "- [\n",
     }
     text = "- {triggers: !include ../x.yaml, actions: !include secrets.yaml}\n"
     homes = home(tmp_path, text, files)
-    assert pairs(homes) == BOTH | {"binary_sensor.x9 opens → turn on fan.hall"}
+    events = ("x9 opens", "all_w opens", "low runs low", "rauchmelder_bad detects smoke")
+    assert pairs(homes) == BOTH | {f"binary_sensor.{event} → turn on fan.hall" for event in events}
     assert homes.notes == (
         "read 3 of 4 automations; 1 not: 1 !include of a file that is not in the folder (automations.yaml, line 1)",
     )
