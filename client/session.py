@@ -228,10 +228,18 @@ class Session:
             return 0
         return choose_cluster(self.client, run, self.store, request)
 
-    def _member(self, run: EnrolledRun, request: TrainRequest, steps: int, *release: Any) -> Participant:
-        """Return this client as a participant; `release` is the noise, the reservation and the part of a sum."""
+    def _member(
+        self,
+        run: EnrolledRun,
+        request: TrainRequest,
+        steps: int,
+        noise: Any = None,
+        reservation: Any = None,
+        part: Any = None,
+    ) -> Participant:
+        """Return this client as a participant; the last three are of its release."""
         about = (self.client, run.run, run.config.seed, run.learner, self.store, request, steps)
-        return Participant(*about, *release, device=self.device)
+        return Participant(*about, noise, reservation, part, device=self.device)
 
     def foresee(self, request: Payload | None) -> list[Question]:
         """Return the questions to the client's models in a request; none if they are of no stack."""

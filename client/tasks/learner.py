@@ -104,7 +104,7 @@ class AnswersTogether(Protocol):
 
 @runtime_checkable
 class DerivesTogether(Protocol):
-    """Learner that answers together, and derives what metrics need of the output for several clients at once."""
+    """Learner that derives what metrics need of the network's output for several clients at once."""
 
     def derive_together(
         self, kind: str, asked: Sequence[tuple[Any, Arrays, Arrays, Tensor]]

@@ -142,7 +142,7 @@ def _answer(cohort: Sequence[Question]) -> list[list[Foresight]]:
 
 
 def _derive_together(questions: Sequence[Question], j: int, stacked: Tensor) -> Sequence[dict[Any, Any]]:
-    """Return what each client's learner derives from the output of its model j; empty if it does that alone."""
+    """Return what learners derive together from the outputs of their models j; empty if they do not."""
     first = questions[0]
     if first.kind == LOSS or not isinstance(first.learner, DerivesTogether):
         return [{} for _ in questions]

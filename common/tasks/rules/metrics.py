@@ -144,7 +144,7 @@ def metrics_together(
 
 
 def _of_scores(scores: Scores, positives: Edges, right: Scores, wrong: Scores, *, self_pairs: bool) -> dict[str, float]:
-    """Return `auc` and hit rates of a home by the scores of its candidates, NaN for others, which this changes."""
+    """Return `auc` and hit rates of a home by the scores of candidates, NaN for others; it changes them."""
     if not self_pairs:
         scores[np.diag_indices(len(scores))] = np.nan
     area = auc(np.concatenate([right, wrong]), np.arange(len(right) + len(wrong)) < len(right))
@@ -158,7 +158,7 @@ _KINDS = ("train", "positives", "negatives")
 
 
 def _places(homes: Sequence[Ranked], kind: str, starts: Ints) -> tuple[Ints, Ints]:
-    """Return the places of homes' rules of a kind among the logits of all, and the number of each one's home."""
+    """Return the places of homes' rules of a kind among the logits of all, and the homes' numbers."""
     edges = [getattr(home, kind) for home in homes]
     of, (u, v, r) = np.repeat(np.arange(len(homes)), list(map(len, edges))), np.concatenate(edges).T
     nodes, relations = np.array([len(home.logits) for home in homes]), homes[0].logits.shape[2]
