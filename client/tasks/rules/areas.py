@@ -43,8 +43,11 @@ GENERIC = words(
 )
 """Words of a name that tell the kind of a device, not the thing that it belongs to."""
 
-VAGUE = frozenset({"Binary sensor", "Choice helper", "Number helper", "Sensor", "Switch", "Timer", "Toggle helper"})
+VAGUE = frozenset({"Binary sensor", "Choice helper", "Number helper", "Toggle helper"})
 """Types of devices that may be for anything: a rule of one is no evidence for another."""
+
+VAGUE_IN_AREAS = VAGUE | {"Sensor", "Switch", "Timer"}
+"""The same in homes with areas; in tables these words may name one kind of device."""
 
 
 @lru_cache(maxsize=4096)
@@ -84,7 +87,8 @@ def lacks_evidence(home: Home, rules: Edges, catalogue: RuleCatalogue) -> Flags:
     that do not tell their purpose have no kind, and count as apart unless they are in one room.
     """
     types, near = np.array([device.entity for device in home.devices], np.int64), nearness(home)
-    is_vague = np.array([catalogue.entities[kind] in VAGUE for kind in types.tolist()], bool)
+    vague_types = VAGUE_IN_AREAS if any(device.area for device in home.devices) else VAGUE
+    is_vague = np.array([catalogue.entities[kind] in vague_types for kind in types.tolist()], bool)
     vague: Flags = (is_vague[:, None] | is_vague[None]) & (near < SAME)
     apart: Flags = near < OPEN
     lacks = np.repeat((apart | vague)[:, :, None], len(catalogue.relations), axis=2)

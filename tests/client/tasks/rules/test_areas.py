@@ -34,13 +34,14 @@ def test_devices_are_near_by_area_or_by_name(first: Device, second: Device, near
 
 
 CATALOGUE = RuleCatalogue(
-    entities=("Door", "Lamp", "Sun", "Toggle helper"), relations=("opens → turn off", "opens → turn on")
+    entities=("Door", "Lamp", "Sun", "Toggle helper", "Switch"), relations=("opens → turn off", "opens → turn on")
 )
 
 
-def test_a_helper_without_a_room_is_no_kind() -> None:
-    home = Home("h", tuple(Device(name, kind) for name, kind in (("a", 3), ("b", 3), ("lamp", 1))), as_edges([]))
-    assert lacks_evidence(home, as_edges([(0, 2, 1)]), CATALOGUE)[:, 2].all(axis=1).tolist() == [True, True, False]
+@pytest.mark.parametrize(("kind", "area", "vague"), [(3, None, True), (4, None, False), (4, "hall", True)])
+def test_a_device_of_unknown_purpose_is_no_kind(kind: int, area: str | None, vague: bool) -> None:
+    home = Home("h", (Device("a", kind), Device("b", kind), Device("lamp", 1, area)), as_edges([]))
+    assert lacks_evidence(home, as_edges([(0, 2, 1)]), CATALOGUE)[:, 2].all(axis=1).tolist() == [vague, vague, False]
 
 
 def test_a_rule_between_rooms_needs_an_own_one_of_its_kind() -> None:
