@@ -312,11 +312,7 @@ def _suggestions(
         is_short: True for the bounds of a short list.
     """
     found: list[list[tuple[int, int, int]]] = []
-    listed, events, taboo = (
-        0,
-        set[tuple[int, int]](),
-        defaultdict[tuple[int, int], int](int),
-    )  # a taboo has a bit a relation
+    listed, events, taboo = 0, set[tuple[int, int]](), defaultdict[tuple[int, int], int](int)  # a bit a relation
     triggers, targets, states = defaultdict[int, int](int), defaultdict[int, int](int), abilities.states
     for rule in scores:
         if listed >= most:
