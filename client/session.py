@@ -156,8 +156,7 @@ class Session:
         if not shares_metrics and not request.final:
             return empty
         models = run.split_models(request.model)
-        model = models[self._cluster(run, request)]
-        request = request if model is request.model else replace(request, model=model)
+        request = replace(request, model=models[self._cluster(run, request)])
         if request.final:
             self.store.write(run.run, MODEL, SHARED.serialize(request.model, request.statics))
         work = partial(self._evaluate, run, request, compares=shares_metrics and request.final)
@@ -231,7 +230,7 @@ class Session:
     def _member(self, run: EnrolledRun, request: TrainRequest, steps: int, *release: Any) -> Participant:
         """Return this client as a participant; `release` is the noise, the reservation and the part of a sum."""
         about = (self.client, run.run, run.config.seed, run.learner, self.store, request, steps)
-        return Participant(*about, *release, device=self.device)
+        return replace(Participant(*about, *release), device=self.device)
 
     def foresee(self, request: Payload | None) -> list[Question]:
         """Return the questions to the client's models in a request; none if they are of no stack."""

@@ -5,7 +5,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any
 
-from common.errors import ConfigError
+from common.errors import ConfigError, ConnectError
 from fedloom.arguments import Data
 from fedloom.runs import Row, Run
 from fedloom.training import simulate
@@ -83,15 +83,21 @@ class Federation:
 
         Raises:
             ConfigError: huggingface_hub is not installed, or the model cannot be exported.
+            ConnectError: The Hub cannot be reached, or refuses the upload.
         """
         try:
             from huggingface_hub import HfApi
         except ImportError:
             raise ConfigError("the Hub needs huggingface_hub; install it with: pip install huggingface_hub") from None
+        from deploy.pages.view import first_line
+
         api = HfApi(token=token)
         with TemporaryDirectory() as folder:
             self.run.export_onnx(Path(folder) / "model.onnx")
             (Path(folder) / "model-card.md").rename(Path(folder) / "README.md")
-            address = str(api.create_repo(repo, private=private, exist_ok=True))
-            api.upload_folder(repo_id=repo, folder_path=folder, commit_message=f"fedloom run {self.run.id}")
+            try:
+                address = str(api.create_repo(repo, private=private, exist_ok=True))
+                api.upload_folder(repo_id=repo, folder_path=folder, commit_message=f"fedloom run {self.run.id}")
+            except Exception as error:  # of huggingface_hub and its client of HTTP: any class
+                raise ConnectError(f"{repo} was not uploaded to {api.endpoint}: {first_line(str(error))}") from error
         return address

@@ -31,7 +31,7 @@ def models_of_client(options: MethodOptions, model: Arrays, state: ClientMemory)
 
     delivered = state.groups.get(DELIVERED) or state.groups.get(f"{HEAD}.after", {})
     head = {n: t.numpy() for n, t in delivered.items()}
-    shared = {**model, **head} if head else model
+    shared = {**model, **head}
     personalized = {n: t.numpy() for n, t in state.groups.get(f"{PERSONALIZED}.after", {}).items()}
     if options.capabilities().own_model == "none":
         return {"": shared}

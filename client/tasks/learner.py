@@ -6,7 +6,7 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property, lru_cache, partial
 from threading import get_ident
-from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
+from typing import TYPE_CHECKING, Protocol, runtime_checkable
 
 import numpy as np
 import torch
@@ -100,16 +100,6 @@ class AnswersTogether(Protocol):
 
     def answer(self, params: Tensors, questions: Tensors) -> Tensor:
         """Return the network's output of each row, padded as the questions are; a pure function."""
-
-
-@runtime_checkable
-class DerivesTogether(Protocol):
-    """Learner that answers together, and derives what metrics need of the output for several clients at once."""
-
-    def derive_together(
-        self, kind: str, asked: Sequence[tuple[Any, Arrays, Arrays, Tensor]]
-    ) -> Sequence[dict[Any, Any]]:
-        """Return it for each client's (learner, model, statics, output)."""
 
 
 @runtime_checkable

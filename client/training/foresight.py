@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, TypeVar, cast
 import numpy as np
 import torch
 
-from client.tasks.learner import AnswersTogether, DerivesTogether, Learner, is_unstacked, targets_of
+from client.tasks.learner import AnswersTogether, Learner, is_unstacked, targets_of
 from client.training.stacks import Tensors, at, stack
 from common.arrays import Arrays
 from common.models import tensors
@@ -76,10 +76,7 @@ def foreseen(questions: Iterable[Question]) -> Iterator[None]:
         if (id(question.learner), question.kind) not in earlier:
             alone = id(question.learner) if is_unstacked(question.learner) else 0
             stacks.setdefault((question.kind, len(question.models), alone), []).append(question)
-    if not stacks:  # all are foreseen
-        yield
-        return
-    answers: Answers = {**earlier}
+    answers: Answers = {**earlier} if stacks else earlier
     for cohort in stacks.values():
         with suppress(Exception):
             for question, found in zip(cohort, _answer(cohort), strict=True):
@@ -135,19 +132,9 @@ def _answer(cohort: Sequence[Question]) -> list[list[Foresight]]:
     for j in range(len(questions[0].models)):
         with torch.no_grad():
             stacked = output(*_stack_models([question.models[j] for question in questions]))
-        derived = _derive_together(questions, j, stacked)
-        for k, row, of_client in zip(asked, stacked, derived, strict=True):
-            answers[k][j] = Foresight(row, of_client)
+        for k, row in zip(asked, stacked, strict=True):
+            answers[k][j] = Foresight(row)
     return answers
-
-
-def _derive_together(questions: Sequence[Question], j: int, stacked: Tensor) -> Sequence[dict[Any, Any]]:
-    """Return what each client's learner derives from the output of its model j; empty if it does that alone."""
-    first = questions[0]
-    if first.kind == LOSS or not isinstance(first.learner, DerivesTogether):
-        return [{} for _ in questions]
-    pairs = zip(questions, stacked, strict=True)
-    return first.learner.derive_together(first.kind, [(q.learner, q.models[j], q.statics, row) for q, row in pairs])
 
 
 Dimensions = dict[str, int | None]

@@ -130,7 +130,8 @@ def _geometric(count: int, stream: Stream) -> Words:
 def _bernoulli_exp(numerators: Words, denominator: int, stream: Stream) -> Flags:
     """Draw Bernoulli(exp(−a/b)) for a ≥ 0: ⌊a/b⌋ draws of Bernoulli(1/e), then the rest (Algorithm 1)."""
     whole = numerators // np.uint64(denominator)
-    result, due, trial = whole == 0, np.flatnonzero(whole), 0
+    result: Flags = whole == 0
+    due, trial = np.flatnonzero(whole), 0
     while due.size:
         due, trial = due[_bernoulli_inverse_e(due.size, stream)], trial + 1
         is_last = whole[due] == trial

@@ -6,7 +6,6 @@ Of `common`, this module and `common.wire.hubs` alone import Flower.
 """
 
 import dataclasses
-import functools
 import json
 from collections import defaultdict
 from collections.abc import Mapping
@@ -65,10 +64,11 @@ def encode(payload: Payload) -> RecordDict:
 
 def _split(payload: Payload) -> tuple[dict[str, Any], Arrays]:
     """Return the entries of a record but its arrays, and the arrays by `field/key`."""
-    name, schema = _schema_of(type(payload))
+    schema = next(kind for kind in type(payload).__mro__ if kind in _SCHEMAS)
+    name = schema.__name__
     arrays: Arrays = {}
     config: dict[str, Any] = {VERSION: SCHEMA, PAYLOAD: name}
-    for field, kind in schema:
+    for field, kind in _SCHEMAS[schema]:
         value = getattr(payload, field)
         if kind == Arrays:
             arrays |= {f"{field}/{key}": _plain(f"{name}.{field}", key, a) for key, a in value.items()}
@@ -167,13 +167,6 @@ def _fields(payload_type: type[Any]) -> tuple[tuple[str, Any], ...]:
 
 
 _SCHEMAS: dict[type[Any], tuple[tuple[str, Any], ...]] = {payload: _fields(payload) for payload in get_args(Payload)}
-
-
-@functools.cache
-def _schema_of(payload_type: type[Any]) -> tuple[str, tuple[tuple[str, Any], ...]]:
-    """Return name and fields of a payload's type, or of its base on the wire."""
-    schema = next(kind for kind in payload_type.__mro__ if kind in _SCHEMAS)
-    return schema.__name__, _SCHEMAS[schema]
 
 
 def _plain(field: str, key: str, array: Any) -> np.ndarray[Any, Any]:

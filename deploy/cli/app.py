@@ -164,7 +164,7 @@ def fedloom(
         bool, typer.Option("--version", callback=_print_version, is_eager=True, help="Print the version and exit.")
     ] = False,
     quiet: Annotated[
-        bool, typer.Option("--quiet", "-q", callback=_hush, help="Print results and errors only.")
+        bool, typer.Option("--quiet", "-q", callback=_hush, help="Print errors and stdout alone.")
     ] = False,
     verbose: Annotated[
         bool, typer.Option("--verbose", "-v", callback=_talk, help="Print what libraries log too.")

@@ -190,8 +190,8 @@ Where = Annotated[
 Missing = Annotated[
     list[str] | None,
     typer.Option(
-        metavar="VALUE",
-        help="Take this text or number, such as -999, for a missing value; repeatable."
+        metavar="VALUE|WORD=NUMBER",
+        help="Take this text or number, such as -999, for a missing value, or a word for a number; repeatable."
         " The word `none` takes no number for one, and `text` each cell that is no number or time.",
     ),
 ]

@@ -5,7 +5,7 @@ from typing import Annotated
 
 import typer
 
-from common.errors import ConfigError, FedloomError
+from common.errors import ConfigError, FedloomError, RunError
 from deploy.cli import options as o
 from deploy.cli.options import list_runs
 
@@ -169,13 +169,19 @@ def export(
     from deploy.federation.runs import find_run, newest
     from deploy.pages.tracker import TRACKERS, choose
     from deploy.pages.tracker import export as record
+    from deploy.pages.view import first_line
 
     if not track:
         raise ConfigError(f"no target is set; give --track NAME=TARGET, with one of {', '.join(TRACKERS)}")
     if follow and not runs:
         raise ConfigError("--follow needs the name of a run; the newest finished run is over already")
-    chosen, folders = choose(track), [find_run(name) for name in runs] if runs else [newest()]
-    rounds, places = sum(record(folder, chosen, follow=follow) for folder in folders), track
+    chosen, folders, places = choose(track), [find_run(name) for name in runs] if runs else [newest()], track
+    try:
+        rounds = sum(record(folder, chosen, follow=follow) for folder in folders)
+    except (FedloomError, OSError):
+        raise
+    except Exception as error:  # of another package: any class
+        raise RunError(f"{' or '.join(places)} recorded nothing more: {first_line(str(error))}; check it") from error
     if json:
         print_object({"rounds": rounds, "written": places})
     else:

@@ -144,6 +144,7 @@ class Mlflow:
 
     def __init__(self, run: TrackedRun, target: str) -> None:
         os.environ.setdefault("MLFLOW_DISABLE_TELEMETRY", "true")
+        os.environ.setdefault("MLFLOW_HTTP_REQUEST_MAX_RETRIES", "2")  # seven last minutes
         from mlflow.entities import Param
         from mlflow.tracking import MlflowClient
 

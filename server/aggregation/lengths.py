@@ -4,7 +4,7 @@ import math
 import statistics
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import TypeVar
+from typing import Any, TypeVar
 
 import numpy as np
 
@@ -239,6 +239,11 @@ class ReplyMemory:
     """Clients that were in a coalition."""
     votes: dict[str, tuple[int, int]] = field(default_factory=dict)
     """Client -> votes against its updates and all votes, of the rounds in which it was a suspect."""
+
+    def to_json(self) -> dict[str, Any]:
+        """Return the memory as JSON values; they are views."""
+        alignment = {kind: {client: vars(one) for client, one in of.items()} for kind, of in self.alignment.items()}
+        return {**vars(self), "recent": [vars(one) for one in self.recent], "alignment": alignment}
 
     def past(self, noise: str) -> list[Lengths]:
         """Return the lengths of the last rounds with equal noise, since noise decides on the length."""

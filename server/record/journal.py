@@ -357,7 +357,7 @@ class Journal:
 def to_checkpoint(state: RunState, seed: int, totals: dict[str, Any]) -> Checkpoint:
     """Return the checkpoint of a state; `totals` are the sums of the journal."""
     groups = {"model": state.model, "statics": state.statics, **state.memory, **state.plan}
-    about = {"counted": state.counted, "journal": totals, "guard": asdict(state.reply_memory)}
+    about = {"counted": state.counted, "journal": totals, "guard": state.reply_memory.to_json()}
     return Checkpoint(state.round, seed, groups, about)
 
 

@@ -9,14 +9,17 @@ from studies.harness.results import Results
 from studies.harness.row import RowKey
 from studies.harness.statistics import MOST_SEEDS, SEEDS, Paired, Verdict, seeds_needed, verdict_of
 
+HIT_RATES = ("filtered_hr5", "filtered_hr10", "filtered_hr20", "filtered_hr40")
+"""Hit rates among valid rules, by the length of the list."""
+
 HIGHER = {
     *("auc", "hr20", "catalogue_hr20", "mrr20", "ndcg20", "rho_point", "teacher_rho_point", "f1"),
-    *("filtered_hr5", "filtered_hr10", "filtered_hr20", "filtered_hr40"),
+    *HIT_RATES,
 }
 """Metrics of which larger values are better."""
 
 SMALLEST: Mapping[str, Mapping[str, float]] = {
-    "rules": {"loss": 0.005, "auc": 0.003, "mr0": 0.1, "hr20": 0.01, "filtered_hr20": 0.01, "rise": 0.01},
+    "rules": {"loss": 0.005, "auc": 0.003, "mr0": 0.1, "hr20": 0.01, "rise": 0.01, **dict.fromkeys(HIT_RATES, 0.01)},
     "sessions": {"hr20": 0.005, "mrr20": 0.005, "rate_spread": 0.1, "rate_width": 0.1, "largest_fall": 0.01},
     "traffic": {"mse": 0.02, "teacher_mse": 0.02, "rho_point": 0.005, "cluster_mse": 0.02},
     "ratings": {"rmse": 0.001},

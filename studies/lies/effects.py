@@ -5,6 +5,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from statistics import fmean
 
+from common.text import count
 from studies.harness.claim import Claim, bullet_list
 from studies.harness.results import Results
 from studies.harness.row import Trial
@@ -222,7 +223,7 @@ def not_reached(found: Sequence[Effect]) -> Iterator[str]:
 
 
 def pilot_findings(pilot: Mapping[Case, Effect]) -> Iterator[Claim]:
-    """Yield which rule loses less as a mean over the attacks, with and without gradients, and where both lose little."""
+    """Yield which rule loses less as a mean over the attacks, and where neither loses much."""
     for task, is_better in (("sessions", True), ("rules", False)):
         losses = {
             rule: [one.share for case, one in pilot.items() if (case.task, case.rule) == (task, rule) and case.liars]
@@ -246,10 +247,18 @@ def pilot_findings(pilot: Mapping[Case, Effect]) -> Iterator[Claim]:
 def _pilot_table(pilot: Mapping[Case, Effect]) -> Table:
     groups = dict.fromkeys(replace(case, rule="none") for case in pilot)
     rows = [
-        [f"{case.title}: {case.attack}", *(_share(pilot.get(replace(case, rule=rule))) for rule in PILOT_RULES)]
+        [
+            f"{case.title}: {case.attack}{_few(pilot[case])}",
+            *(_share(pilot.get(replace(case, rule=rule))) for rule in PILOT_RULES),
+        ]
         for case in groups
     ]
     return Table(["method, task: attack", *PILOT_RULES.values()], rows)
+
+
+def _few(found: Effect) -> str:
+    """Return the number of seeds if some of the pilot are missing."""
+    return f" ({count(found.seeds, 'seed')})" * (found.seeds < len(PILOT_SEEDS))
 
 
 def _share(found: Effect | None) -> str:

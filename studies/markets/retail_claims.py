@@ -6,7 +6,7 @@ from statistics import fmean
 from common.text import count
 from studies.harness.claim import Comparison, verdict
 from studies.harness.row import Row, in_order, mean
-from studies.markets.retail import BASELINES, MAIN, MARKETS, UNPOOLED
+from studies.markets.retail import BASELINES, EFFORT, MAIN, MARKETS, UNPOOLED
 
 NAMES = {"mrr20": "MRR@20", "ndcg20": "NDCG@20"}
 
@@ -19,6 +19,8 @@ STEPS = (
     ("pfgnn", "fedavg"),
     ("pfgnn-plus", "pfgnn"),
     ("pfgnn-centroid", "pfgnn"),
+    *((f"{first}{EFFORT}", f"{second}{EFFORT}") for first, second in (("pfgnn", "fedavg"), ("pfgnn-plus", "pfgnn"))),
+    *((f"{name}{EFFORT}", "local") for name in ("pfgnn", "pfgnn-plus")),
 )
 """Rows that should be above others, by the paper."""
 

@@ -74,7 +74,6 @@ def test_random_numbers_of_a_helper_drop_the_round_and_leave_the_model(
 
 
 def test_a_lie_within_the_noise_moves_the_model_no_further_than_clients_and_noise_can(tmp_path: Path) -> None:
-    """The helper adds eight deviations of its noise to each number."""
     federation, config, asked = SumFederation(tmp_path), noised(rounds=1), list[SumTerms]()
 
     def note(message: Message) -> None:
@@ -84,8 +83,9 @@ def test_a_lie_within_the_noise_moves_the_model_no_further_than_clients_and_nois
     def lie(message: Message) -> Message:
         if message.metadata.message_type == OPEN and message.metadata.src_node_id == FIRST_HELPER:
             reply = decode(OpenReply, message.content)
-            lied = reply.opened["sum"] - np.uint64(8 * asked[0].noise)
-            message.content = encode(replace(reply, opened={"sum": lied}))
+            message.content = encode(
+                replace(reply, opened={"sum": reply.opened["sum"] - np.uint64(8 * asked[0].noise)})
+            )
         return message
 
     federation.grid.before, federation.grid.after = note, lie

@@ -222,6 +222,15 @@ def test_one_seed_has_no_interval_and_seeds_must_differ() -> None:
         fedloom.sweep("rules", run_id="a")
 
 
+def test_a_sweep_of_runs_without_metrics_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
+    without = {"task": "rules", "run": "r1", "best": None, "metrics": {}}
+    monkeypatch.setattr(sweeps, "call_for_json", lambda words: without)
+    with pytest.raises(
+        fedloom.ConfigError, match="run r1 has no hr20_shown: no client has data to hold out; give more"
+    ):
+        fedloom.sweep("rules", seeds=[1])
+
+
 @pytest.fixture
 def hub(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[tuple[str, str, bytes]]]:
     """Run a server that answers as the Hugging Face Hub does; yield its requests."""

@@ -126,7 +126,7 @@ FOREIGN = (
     (r"[-+\d.]+( \d+:[-+.\deE]+)+ *\n", "LIBSVM", f"awk '{SPARSE}' 'FILE' > NAME-table.csv"),
     (r"(?i)(\s|%.*\n)*@relation\b", "ARFF", f"awk '{WEKA} {{gsub(/\\047/, \"\\\"\"); print}}' 'FILE' > NAME-table.csv"),
 )
-"""Begins of other forms, their names, and commands that make a table of the file from its path and name."""
+"""Begins of other forms, their names, and commands that make a table of a file."""
 PACKINGS = {b"\x1f\x8b": "gzip", b"BZh": "bzip2", b"\xfd7zXZ\x00": "xz", b"\x28\xb5\x2f\xfd": "Zstandard"}
 """First bytes of files."""
 UTF_16 = {codecs.BOM_UTF16_LE: "utf-16", codecs.BOM_UTF16_BE: "utf-16"}

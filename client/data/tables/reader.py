@@ -43,11 +43,14 @@ from client.data.tables.schema import (
 from client.data.tables.table import (
     LISTS,
     MARK,
+    NUMBER,
+    RECURS,
     Table,
     Unpivoted,
     cell_error,
     convert_distinct,
     drop_missing,
+    items_of,
     join_names,
     match_cells,
     may_be_thousands,
@@ -122,7 +125,7 @@ NOT_SET = "(not set)"
 MOST_NAMED, MOST_WORDS = 4, 12
 """Texts without a value, and words of a scale, that an error names as options."""
 SUMS = "(grand|row)?totals?|sum|average|avg|mean|median|std(dev)?|count|min|max|n|summe|gesamt|durchschnitt|mittelwert"
-TOTALS, NUMBER = "(grand|sub)?[ -]?totals?", r"^\W*\d+([.,]\d+)?( ?\D*|/\d+)$|[★⭐]"
+TOTALS = "(grand|sub)?[ -]?totals?"
 CALENDAR = {"weekday", "dayofweek", "dow", "table"}.union(*DATE_PARTS)
 PLACES = re.compile(r"(?i:lat(itude)?|lon|lng|long(itude)?|elevation|location|(.*[ _.-])?id)|.*[a-z]I[dD]")
 """Titles of what sums others up, repeats the time, and describes a sensor."""
@@ -130,8 +133,8 @@ SAMPLE, LISTED = 1_000, ("item", "item_a", "item_b")
 """Cells that are looked at first, and columns of one item a cell."""
 WORDS, NO_VALUE = "text", ("is not a number", "is not a time", "is an infinite number", "has the unit", "has the sign")
 """Value of `--missing` for all cells that are no number or time, and problems of such cells."""
-FEWEST, RECURS = 10, 3
-"""Rows of a table whose row numbers, and equal numbers of a column whose stand-ins, are recognised."""
+FEWEST = 10
+"""Rows of a table whose row numbers are recognised."""
 NINES, LIMITS = re.compile(r"9{2,}(\.9+)?|9\.?9*e\+\d+"), (32767.0, 32768.0, 65535.0, 2.0**31 - 1, 2.0**31, 2.0**32 - 1)
 """Numbers that often stand for a missing value."""
 
@@ -172,31 +175,9 @@ def by_items(cells: Cells, schema: TableSchema, dialect: Dialect, dates: Mapping
         joined = quoted("+".join(cells.titles[k] for k in (*names, *texts)))
         raise cells.header_error(f"names are missing or recur; say --column {unit}={joined}", escape(asked))
     long = Unpivoted.of(cells, names, items, schema.wide, dialect)
-    chosen = long.columns[-1].is_valid() if dates else _of_items(long, dialect)
+    chosen = long.columns[-1].is_valid() if dates else items_of(long, dialect)
     columns = [column.filter(chosen) for column in (join_names(long.columns[: len(names)]), *long.columns[-2:])]
     return replace(long, titles=[unit, item, schema.wide[1]], columns=columns, rows=long.rows[to_flags(chosen)])
-
-
-def _of_items(long: Unpivoted, dialect: Dialect) -> Any:
-    """Return R flags: the cells of columns that hold a number; all if none does.
-
-    Raises:
-        DataError: The numbers of a column are far above all others, so that it may be no item.
-    """
-    titles, cells = long.columns[-2:]
-    items = titles.filter(match_cells(cells, NUMBER)).unique()
-    chosen = pc.is_in(titles, value_set=items if len(items) else titles)
-    numbers = try_cast(pc.if_else(chosen, cells, None), pyarrow.float64())
-    if numbers is not None and "none" not in dialect.missing:
-        groups = pyarrow.table({"title": titles, "n": numbers}).group_by("title")
-        ends = groups.aggregate([("n", "min"), ("n", "max"), ("n", "count")]).sort_by([("n_max", "descending")])
-        top, other = (*ends.to_pylist(), {"n_max": None})[:2]
-        if other["n_max"] is not None and top["n_min"] > 2 * max(1, other["n_max"]) and top["n_count"] >= RECURS:
-            remedy = f"say --ignore {quoted(top['title'])} if it is no item, else --missing none"
-            raise long.header_error(f"numbers are far above those of other columns; {remedy}", escape(top["title"]))
-    left = titles.filter(pc.invert(chosen)).unique().to_pylist()
-    dialect.notes.extend(f"column '{escape(title)}' holds no number and is not read" for title in left)
-    return chosen
 
 
 def _is_about(title: str, *, wide: bool) -> bool:
@@ -483,9 +464,10 @@ def _remedy(error: CellError, column: Column, text: Any, title: str, *, is_neede
         return remedy
     wrong = list(dict.fromkeys(str(cell).strip() for cell in text.filter(pyarrow.array(error.wrong)).to_pylist()))
     is_all = error.wrong.sum() == len(text) - _unfilled(text)
-    if words := numbers_of(wrong, is_all=is_all) if column.kind == "number" and len(wrong) <= MOST_WORDS else {}:
-        options = " ".join(f"--missing {quoted(f'{word}={number}')}" for word, number in words.items())
-        remedy = f"say {options}, with the numbers that you mean"
+    is_word = column.kind == "number" and len(wrong) <= MOST_WORDS and (is_all or error.problem == NO_VALUE[0])
+    if words := numbers_of(wrong, is_all=is_all) if is_word else {}:
+        given = " ".join(f"--missing {quoted(f'{word}={number}')}" for word, number in words.items())
+        remedy = f"say {given}, with the numbers that you mean"
     if is_all:  # no cell would be left
         ignored = " ".join(f"--ignore {quoted(part)}" for part in title.split("+"))
         remedy += f", or name another column with --column {column.name}=TITLE" * (column.required and not words)

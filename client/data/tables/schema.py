@@ -439,7 +439,7 @@ def _titled(cells: Cells, title: str) -> list[int]:
 def _matched(cells: Cells, column: Column, used: set[int], dialect: Dialect) -> list[int]:
     spellings = _spellings(column)
     found = [k for k, title in cells.titled() if k not in used and normalize_title(title) in spellings]
-    found = found or [k for k in used if cells.titles[k] == column.name]  # which another column has by an option
+    found = found or [k for k in used if column.required and cells.titles[k] == column.name]  # twice, by an option
     plain = [normalize_title(cells.titles[k]) for k in found]
     if column.kind == "time" and sorted(plain) in (["date", "time"], ["date", "hour"], ["day", "time"]):
         return sorted(found, key=lambda k: normalize_title(cells.titles[k]) in ("time", "hour"))
@@ -492,18 +492,17 @@ def _check_required(cells: Cells, schema: TableSchema, places: Mapping[str, int]
     name = next(name for name in nearest if name not in given)
     column = next(column for column in schema.columns if column.name == name)
     needed = ", or ".join(_listed(names) for names in schema.alternatives)
-    titles = [title for k, title in cells.titled() if k not in places.values() and title]
-    free = {normalize_title(title): title for title in titles}
+    free = {normalize_title(title): title for k, title in cells.titled() if k not in places.values() and title}
     near = [title for text in _spellings(column) for title in difflib.get_close_matches(text, free, n=1, cutoff=NEAR)]
+    numbered = [one for one in free.values() if near and one.startswith(free[near[0]].rstrip("0123456789"))]
     if command := _options_of(",".join(cells.titles), schema):
         remedy = f"as a known export, say {command}"
     elif column.kind == "time" and (found := _dated(cells, {*places.values()})):
         remedy = f"'{escape(found)}' holds times: say --column {name}={quoted(found)}"
-    elif near and len(numbered := [one for one in titles if one.startswith(free[near[0]].rstrip("0123456789"))]) > 1:
+    elif len(numbered) > 1:
         remedy = f"say --column {name}s={quoted('+'.join(numbered), 10_000)}"
     elif near:
-        title = free[near[0]]
-        remedy = f"'{escape(title)}' is near: rename it, or say --column {name}={quoted(title)}"
+        remedy = f"'{escape(free[near[0]])}' is near: rename it, or say --column {name}={quoted(free[near[0]])}"
     else:
         remedy = f"the table needs {needed}: rename a column, or say --column {name}=TITLE; {_shown(cells)}"
         dates = [k for k, title in enumerate(cells.titles, start=1) if DATED.match(title)]
@@ -518,14 +517,8 @@ def _check_required(cells: Cells, schema: TableSchema, places: Mapping[str, int]
             remedy += f"; if the file is of one {name}, say --column {name}={FILE_NAME}"
         if cells.header_line and len(cells.titles) == 1:
             remedy += f"; if line {cells.header_line} is no header, say --skip-lines {cells.header_line}"
-    is_row = any(re.match(r"-?\d+[.,]\d|-\d", title) for title in titles)
-    if (
-        schema.rest == "ignore"
-        and schema.wide
-        and len(titles) > 2
-        and not is_row
-        and places.keys().isdisjoint(schema.wide)
-    ):
+    is_long = not schema.wide or any(re.match(r"-?\d+[.,]\d|-\d", title) for title in free.values())
+    if schema.rest == "ignore" and len(free) > 2 and not is_long and places.keys().isdisjoint(schema.wide):
         remedy += f"; if each further column is an {schema.wide[0]}, say --wide"
     raise cells.header_error(f"no column '{name}'; {remedy}", name)
 

@@ -64,6 +64,8 @@ SCALED = re.compile(r"(?P<prefix>[KMGT]i|[mckKMGT]?)(?P<base>B|B/s|W|Wh|VA|VAh|V
 STARS, FULL_STAR = r"^([★⭐♥❤\x{FE0F}]*½?[☆✩♡]*|\*+)$", "[★⭐♥❤*]"
 """Ratings as stars, of which the full ones count."""
 INFINITE = r"(?i)^[+-]?inf(inity)?$"
+NUMBER, RECURS = r"^\W*\d+([.,]\d+)?( ?\D*|/\d+)$|[★⭐]", 3
+"""Cell that holds a number, and equal or far numbers of a column that are asked about."""
 FIGURE = re.compile(r"'?(?P<below>\()?(?P<figure>\d+(\.\d+)?)(?P<minus>-$)?(\)|\s?[-–|]\s?\d+(\.\d+)?|[\s:(–-]+\D+)?")
 """Number as spreadsheets write it in text or below zero, with a label, or a range."""
 SCALE = re.compile(
@@ -188,7 +190,7 @@ def try_float(text: str) -> float | None:
 
 
 def numbers_of(words: Sequence[str], *, is_all: bool) -> dict[str, str]:
-    """Return numbers that words may stand for: their figures or, of all cells, places from bad to good; else none."""
+    """Return numbers for words: their figures or, of all cells, places from bad to good; else none."""
     if all(figures := [FIGURE.fullmatch(word) for word in words]):
         return {one[0]: "-" * bool(one["below"] or one["minus"]) + one["figure"] for one in figures if one}
     if not is_all or re.search(r"\d", "".join(words)):
@@ -219,7 +221,7 @@ def convert_distinct(text: Any, convert: Callable[[Any], Any]) -> Any:
 
 
 def drop_missing(text: Any, further: Sequence[str] = ()) -> Any:
-    """Return text with null for what stands for a missing value, and with the number of each `WORD=NUMBER`."""
+    """Return text with null for a missing value, and with the number of each `WORD=NUMBER`."""
     for word, _, figure in (value.rpartition("=") for value in further if "=" in value):
         is_word = pc.fill_null(pc.equal(pc.utf8_lower(text), one_name(word).lower()), False)
         text = text if (number := try_float(figure)) is None else pc.if_else(is_word, str(number), text)
@@ -331,7 +333,7 @@ def split_items(text: str) -> list[str]:
 
 
 def split_lists(cells: Sequence[str | None]) -> list[list[str]]:
-    """Return the items of cells that each list some, by the mark that most cells with several words contain."""
+    """Return the items of cells that each list some, by the mark that most with several words have."""
     marks = MARKS if any(cell and cell[0] == "[" for cell in cells) else (*MARKS, ",")
     several = [cell for cell in cells if cell and re.search(f"{MARK}|[, ]", cell)]
     mark = next((mark for mark in marks if several and 2 * sum(mark in cell for cell in several) >= len(several)), "")
@@ -477,6 +479,28 @@ class Unpivoted(Cells):
     def place_of(self, row: int) -> int:
         """Return the one-based place in the file of a row counted from 0."""
         return self.source.place_of(int(self.rows[row]))
+
+
+def items_of(long: Unpivoted, dialect: Dialect) -> Any:
+    """Return R flags: the cells of columns that hold a number; all if none does.
+
+    Raises:
+        DataError: The numbers of a column are far above all others, so that it may be no item.
+    """
+    titles, cells = long.columns[-2:]
+    items = titles.filter(match_cells(cells, NUMBER)).unique()
+    chosen = pc.is_in(titles, value_set=items if len(items) else titles)
+    numbers = try_cast(pc.if_else(chosen, cells, None), pyarrow.float64())
+    if numbers is not None and "none" not in dialect.missing:
+        groups = pyarrow.table({"title": titles, "n": numbers}).group_by("title")
+        ends = groups.aggregate([("n", "min"), ("n", "max"), ("n", "count")]).sort_by([("n_max", "descending")])
+        top, other = (*ends.to_pylist(), {"n_max": None})[:2]
+        if other["n_max"] is not None and top["n_min"] > 2 * max(1, other["n_max"]) and top["n_count"] >= RECURS:
+            remedy = f"say --ignore {quoted(top['title'])} if it is no item, else --missing none"
+            raise long.header_error(f"numbers are far above those of other columns; {remedy}", escape(top["title"]))
+    left = titles.filter(pc.invert(chosen)).unique().to_pylist()
+    dialect.notes.extend(f"column '{escape(title)}' holds no number and is not read" for title in left)
+    return chosen
 
 
 def cell_error(cells: Cells, title: str, texts: Any, rows: Ints, error: CellError) -> DataError:

@@ -44,7 +44,7 @@ GENERIC = words(
 """Words of a name that tell the kind of a device, not the thing that it belongs to."""
 
 VAGUE = frozenset({"Binary sensor", "Choice helper", "Number helper", "Sensor", "Switch", "Timer", "Toggle helper"})
-"""Types of devices that may be for anything: a rule of one tells nothing about another."""
+"""Types of devices that may be for anything: a rule of one is no evidence for another."""
 
 
 @lru_cache(maxsize=4096)

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, partial
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -17,7 +17,7 @@ from client.training.foresight import ask
 from client.training.stacks import Tensors
 from common.arrays import Arrays, Floats, Ints
 from common.tasks.rules import ease
-from common.tasks.rules.metrics import SHOWN_LISTS, SHOWN_TOPS, Ranked, metrics_together, shown_hits, shown_metrics
+from common.tasks.rules.metrics import SHOWN_LISTS, SHOWN_TOPS, home_metrics, shown_hits, shown_metrics
 from common.tasks.rules.options import RulesOptions
 from common.tasks.rules.task import TASK
 from common.tasks.rules.vocabulary import Edges, RuleCatalogue
@@ -96,8 +96,8 @@ CLOSED = "closed"
 """Batch tensor: log-odds of the examples by the closed form, under which the network trains, H × E."""
 
 
-Measured = tuple[Metrics, Floats]
-"""Metrics of a home, and 1 for each held-out rule in the list that it is shown, else 0."""
+Listed = tuple[np.ndarray, dict[int, Edges]]
+"""Logits of every possible rule of a home, N × N × R, and the lists by them, by length."""
 
 
 class RulesLearner(HasModule):
@@ -120,7 +120,6 @@ class RulesLearner(HasModule):
         self._closed: Tensor | None = None
         self._baselines: dict[tuple[str, str, int], tuple[Metrics, Metrics]] = {}
         self._candidates: dict[int, Candidates] = {}
-        self.hit_self_pairs = self._options.hit_self_pairs
         self.rows = len(self.splits)
         self.size = self.rows * most_examples(self.splits)
 
@@ -202,7 +201,9 @@ class RulesLearner(HasModule):
         for name, scores in self.predictors(statics).items():
             key = name, split, hash(statics[ease.VALUES].tobytes()) if scores != self.own_scores else 0
             if key not in self._baselines:  # those of a home's own rules are constant in a run
-                self._baselines[key] = means([metrics for metrics, _ in self._measured_by(scores, split).values()])
+                self._baselines[key] = means(
+                    [row for row in self._of_each(split, partial(self._listed, scores)) if row]
+                )
             of_homes = self._baselines[key]
             found, counts = (
                 {baseline: each[key] for key, baseline in TASK.baselines[name].items() if key in each}
@@ -213,11 +214,13 @@ class RulesLearner(HasModule):
 
     def record_values(self, model: Arrays, statics: Arrays, split: str) -> list[Floats]:
         """Return 1 for each held-out rule in the list that its home is shown, else 0."""
-        return self._hits(ask(self, split, model, statics).derived)
+        return self._hits(split, self._answered(model, statics, split))
 
     def baseline_values(self, statics: Arrays, split: str) -> dict[str, list[Floats]]:
         """Return the same for lists by the baselines."""
-        return {name: self._hits(self._measured_by(scores, split)) for name, scores in self.predictors(statics).items()}
+        return {
+            name: self._hits(split, partial(self._listed, scores)) for name, scores in self.predictors(statics).items()
+        }
 
     def predictors(self, statics: Arrays) -> dict[str, Callable[[SplitHome], np.ndarray]]:
         """Return the scores of a home's possible rules by each baseline that the statics allow, by its name."""
@@ -234,35 +237,36 @@ class RulesLearner(HasModule):
 
     def each_home(self, model: Arrays, statics: Arrays, split: str) -> list[Metrics | None]:
         """Return the metrics of every home; None for a home without held-out rules."""
-        found: Mapping[int, Measured] = ask(self, split, model, statics).derived if self._asked(split) else {}
-        return [found[k][0] if k in found else None for k in range(len(self.splits))]
-
-    def _asked(self, split: str) -> list[int]:
-        """Return the numbers of the homes with held-out rules."""
-        return [k for k, home in enumerate(self.splits) if len(_held_out(home, split).positives)]
+        return self._of_each(split, self._answered(model, statics, split))
 
     def questions(self, kind: str, statics: Arrays) -> Tensors:
         """Return the graphs of the homes with held-out rules."""
-        rows = self._asked(kind)
+        rows = [k for k, home in enumerate(self.splits) if len(_held_out(home, kind).positives)]
         return {"x": self._batch.x[rows], "adj": self._batch.adj[rows]} if rows else {}
 
     def answer(self, params: Tensors, questions: Tensors) -> Tensor:
         """Return logits of every possible rule of the homes, H × N × N × R."""
         return self._logits(params, questions, torch.ones(()), None)
 
-    def derive_together(
-        self, kind: str, asked: Sequence[tuple[RulesLearner, Arrays, Arrays, Tensor]]
-    ) -> list[dict[int, Measured]]:
-        """Return the measurements of homes with held-out rules, by their numbers, for each client."""
-        found = iter(_measure([home for one in asked for home in one[0]._ranked(kind, *one[1:])], kind))
-        return [{k: next(found) for k in learner._asked(kind)} for learner, *_ in asked]
+    def _answered(self, model: Arrays, statics: Arrays, split: str) -> Callable[[SplitHome], Listed]:
+        """Return the function from a home with held-out rules to its logits and lists."""
+        asked = [id(home) for home in self.splits if len(_held_out(home, split).positives)]
+        answer = ask(self, split, model, statics)
+        closed = partial(self._closed_scores, statics) if ease.is_solved(statics) else lambda home: np.zeros(())
 
-    def _ranked(self, kind: str, model: Arrays, statics: Arrays, output: Tensor) -> Iterator[RankedHome]:
-        """Yield the homes with held-out rules, with the network's logits on top of those by the sums."""
-        for row, k in enumerate(self._asked(kind)):
-            home, devices = self.splits[k], len(self.splits[k].home.devices)
-            closed = self._closed_scores(statics, home) if ease.is_solved(statics) else np.zeros(())
-            yield self, home, np.asarray(output[row, :devices, :devices].numpy() + closed) if model else closed
+        def logits(home: SplitHome) -> np.ndarray:
+            if not model:
+                return closed(home)
+            devices = len(home.home.devices)
+            return np.asarray(answer.output[asked.index(id(home)), :devices, :devices].numpy() + closed(home))
+
+        def listed(home: SplitHome) -> Listed:
+            if id(home) not in answer.derived:
+                answer.derived[id(home)] = self._listed(logits, home)
+            found: Listed = answer.derived[id(home)]
+            return found
+
+        return listed
 
     def scores(self, params: Tensors, statics: Arrays, home: SplitHome) -> np.ndarray:
         """Return logits of every possible rule of one home, N × N × R; its own rules stay in the sums."""
@@ -322,41 +326,38 @@ class RulesLearner(HasModule):
         logits: Tensor = torch.func.functional_call(self.module, params, (batch["x"], batch["adj"], keep, triples))
         return logits
 
-    def _measured_by(self, scores: Callable[[SplitHome], np.ndarray], split: str) -> dict[int, Measured]:
-        """Return the measurements of homes with held-out rules by a baseline's scores."""
-        asked = self._asked(split)
-        homes = [(self, self.splits[k], scores(self.splits[k])) for k in asked]
-        return dict(zip(asked, _measure(homes, split), strict=True))
+    def _of_each(self, split: str, listed_of: Callable[[SplitHome], Listed]) -> list[Metrics | None]:
+        """Return the metrics of every home by its logits; homes without held-out rules need none."""
+        pairs = [(home, _held_out(home, split)) for home in self.splits]
+        return [
+            self._metrics(home, *listed_of(home), examples) if len(examples.positives) else None
+            for home, examples in pairs
+        ]
 
-    def _hits(self, found: Mapping[int, Measured]) -> list[Floats]:
-        return [found[k][1] if k in found else np.zeros(0) for k in range(len(self.splits))]
+    def _hits(self, split: str, listed_of: Callable[[SplitHome], Listed]) -> list[Floats]:
+        """Return a hit or miss of each held-out rule of every home."""
+        found = [np.zeros(0)] * len(self.splits)
+        for k, home in enumerate(self.splits):
+            if len(rules := _held_out(home, split).positives):
+                logits, lists = listed_of(home)
+                found[k] = shown_hits(logits, lists[SHOWN_TOPS[-1]], rules)
+        return found
 
-    def lists(self, home: SplitHome, logits: np.ndarray) -> dict[int, Edges]:
-        """Return the lists that a home is shown by logits of its possible rules, N × N × R, by their lengths."""
+    def _listed(self, logits_of: Callable[[SplitHome], np.ndarray], home: SplitHome) -> Listed:
         if id(home) not in self._candidates:
             abilities = shared_abilities(self._catalogue)
             self._candidates[id(home)] = Candidates.of(home.home, home.train.positives, abilities)
-        return self._candidates[id(home)].lists(logits, SHOWN_LISTS, ListOptions())
+        logits = logits_of(home)
+        return logits, self._candidates[id(home)].lists(logits, SHOWN_LISTS, ListOptions())
 
-
-RankedHome = tuple[RulesLearner, SplitHome, np.ndarray]
-"""Home of a client with the logits of its possible rules, N × N × R."""
-
-
-def _measure(homes: Sequence[RankedHome], split: str) -> list[Measured]:
-    """Return the measurements of homes with held-out rules."""
-    held_out = [_held_out(home, split) for _, home, _ in homes]
-    ranked = [
-        Ranked(logits, home.train.positives, rules.positives, rules.negatives)
-        for (_, home, logits), rules in zip(homes, held_out, strict=True)
-    ]
-    metrics = metrics_together(ranked, self_pairs=bool(homes) and homes[0][0].hit_self_pairs)
-    measured = []
-    for (learner, home, logits), of_home, rules in zip(homes, metrics, held_out, strict=True):
-        lists = learner.lists(home, logits)
-        hits = shown_hits(logits, lists[SHOWN_TOPS[-1]], rules.positives)
-        measured.append((of_home | shown_metrics(logits, lists, rules.positives), hits))
-    return measured
+    def _metrics(
+        self, home: SplitHome, logits: np.ndarray, lists: dict[int, Edges], held_out: Examples
+    ) -> Metrics | None:
+        rules = home.train.positives
+        metrics = home_metrics(
+            logits, rules, held_out.positives, held_out.negatives, self_pairs=self._options.hit_self_pairs
+        )
+        return None if metrics is None else metrics | shown_metrics(logits, lists, held_out.positives)
 
 
 def _held_out(home: SplitHome, split: str) -> Examples:

@@ -312,7 +312,8 @@ def _suggestions(
         is_short: True for the bounds of a short list.
     """
     found: list[list[tuple[int, int, int]]] = []
-    listed, events, taboo = 0, set[tuple[int, int]](), defaultdict[tuple[int, int], int](int)  # a bit a relation
+    listed, events = 0, set[tuple[int, int]]()
+    taboo = defaultdict[tuple[int, int], int](int)  # a bit a relation
     triggers, targets, states = defaultdict[int, int](int), defaultdict[int, int](int), abilities.states
     for rule in scores:
         if listed >= most:
@@ -356,23 +357,21 @@ def goes_straight(state: str, action: str) -> bool | None:
     return (state in ON) != (action in OFF or action.partition(" ")[0] in OFF)
 
 
-def _undoing(place: int, rule: int, scores: Mapping[int, float], taboo: int, abilities: Abilities) -> list[int]:
+def _undoing(index: int, rule: int, scores: Mapping[int, float], taboo: int, abilities: Abilities) -> list[int]:
     """Return the relation that undoes another on the same devices, if the two are the usual pair.
 
     Motion and switches go straight: on with on, off with off. Other pairs are usual if their scores are at least those of the
-    same events with exchanged actions. Relations with a bit of `taboo` do not count. `place` is the flat index of the rule.
+    same events with exchanged actions. Relations with a bit of `taboo` do not count. `index` is the flat one of the rule.
     """
-    first, never = place - rule, -math.inf
+    first, never = index - rule, -math.inf
     others = [r for r in abilities.counterparts(rule) if first + r in scores and not taboo >> r & 1]
     if not others:
         return []
     other = max(others, key=lambda r: (scores[first + r], -r))
     is_usual, crossed = _crossed(abilities, rule, other)
     if is_usual is None:
-        largest = (
-            max((scores.get(first + r, never) for r in each if not taboo >> r & 1), default=never) for each in crossed
-        )
-        is_usual = scores[place] + scores[first + other] >= sum(largest)
+        allowed = ([scores.get(first + r, never) for r in each if not taboo >> r & 1] for each in crossed)
+        is_usual = scores[index] + scores[first + other] >= sum(max(each, default=never) for each in allowed)
     return [other] if is_usual else []
 
 

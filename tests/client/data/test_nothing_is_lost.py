@@ -360,7 +360,7 @@ def test_a_matrix_of_people_and_items(first: str, tmp_path: Path) -> None:
     assert ratings.units[1].ratings.tolist() == [4.0, 2.0, 5.0]
     assert ratings.vocabulary.items[2] == "film 2"
     path = written(tmp_path, ",1,2,3", *(f"{k},{k % 2 * 3},0,0" for k in range(12)))
-    with pytest.raises(DataError, match="'0' is the most frequent rating .*; say --missing 0 --drop-empty rating"):
+    with pytest.raises(DataError, match=r"'0' is the most frequent rating .*; say --missing 0 --drop-empty rating"):
         read_all("ratings", str(path), dialect=Dialect(wide=True))
     assert reading_of(path, wide=True, missing=["0"])[:2] == (6, 6)
     assert reading_of(path, wide=True, missing=["none"])[:2] == (36, 36)

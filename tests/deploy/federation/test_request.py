@@ -267,6 +267,8 @@ def test_an_option_of_training_needs_a_named_method(option: str) -> None:
     ):
         default("rules", sets=[option])
     assert default("rules", sets=[option], method="fedrule").method == "fedrule"
+    with pytest.raises(ConfigError, match=r"unknown option 'training.lrr'; did you mean 'training.lr'"):
+        default("rules", sets=["training.lrr=0.1"])
 
 
 def test_rounds_of_a_closed_form_are_its_sums_and_one_line_says_so() -> None:

@@ -133,6 +133,14 @@ def test_honest_clients_are_no_coalition_also_where_many_agree() -> None:
     assert coalition(few) == set()
 
 
+@pytest.mark.parametrize(("together", "common", "found"), [(2, 0.7, 0), (2, 0.8, 2), (3, 0.65, 3)])
+def test_two_clients_have_to_be_more_alike_than_three(together: int, common: float, found: int) -> None:
+    rng = np.random.default_rng(0)
+    rows, shared = rng.standard_normal((20, 400)), rng.standard_normal(400)
+    rows[:together] += common * shared
+    assert np.flatnonzero(find_coalition((rows / 20).astype(np.float32))).tolist() == [*range(found)]
+
+
 def test_few_clients_with_one_vector_share_data_and_are_no_coalition() -> None:
     rng = np.random.default_rng(0)
     rows = rng.standard_normal((60, 200)).astype(np.float32)

@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from common.tasks.rules.metrics import auc, hit_rates, ranks
+from common.tasks.rules.metrics import auc, hit_rates, mean_ranks
 
 coarse_scores = st.lists(st.tuples(st.integers(-3, 3), st.booleans()), min_size=1, max_size=30)
 
@@ -21,16 +21,16 @@ def test_auc_is_the_share_of_pairs_in_the_right_order(rows: list[tuple[int, bool
         assert auc(scores, labels) == pytest.approx(sum(wins) / len(wins))
 
 
-def test_ranks_are_zero_based_and_share_ties() -> None:
+def test_mean_ranks_are_zero_based_and_share_ties() -> None:
     scores, none = np.array([[3.0, 2.0, 1.0], [5.0, 5.0, 5.0]]), np.zeros((2, 3), bool)
-    for targets, expected in (([0, 0], [0, 1]), ([2, 1], [2, 1])):
-        np.testing.assert_array_equal(ranks(scores, np.array(targets), none), [expected] * 2)
+    assert mean_ranks(scores, np.array([0, 0]), none) == ((0 + 1) / 2,) * 2
+    assert mean_ranks(scores, np.array([2, 1]), none) == ((2 + 1) / 2,) * 2
 
 
-def test_the_second_rank_excludes_candidates_but_never_the_target() -> None:
+def test_the_second_mean_rank_excludes_candidates_but_never_the_target() -> None:
     scores, excluded = np.array([[4.0, 3.0, 2.0, 1.0]]), np.array([[True, False, True, False]])
-    assert ranks(scores, np.array([2]), excluded) == (2, 1)
-    assert ranks(scores, np.array([3]), excluded) == (3, 1)
+    assert mean_ranks(scores, np.array([2]), excluded) == (2, 1)
+    assert mean_ranks(scores, np.array([3]), excluded) == (3, 1)
 
 
 def test_hit_rates_of_a_list_computed_by_hand() -> None:

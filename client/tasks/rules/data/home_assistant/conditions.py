@@ -470,7 +470,7 @@ def _value(expression: str, course: Course, view: View) -> list[tuple[Course, st
 
 
 def _truth(text: str, course: Course, view: View) -> list[tuple[Course, str | None]]:
-    """Return the text of a variable of the event, or `true` and `false` of a comparison; None if it is open."""
+    """Return the text of the event's variable, or `true` and `false` of a comparison; None if open."""
     held, failed = _decide(text, course, view) if IS_STATE.fullmatch(text) or COMPARED.fullmatch(text) else ([], [])
     if {*held} & {*failed} or not held + failed:
         return [(course, text_of(text, course))]

@@ -307,7 +307,7 @@ class Walk:
 
 
 def _data_of(service: str, step: Block, course: Course, view: View) -> list[tuple[Course, Block]]:
-    """Return the data of a call, each with its course; templates of values that tell an action are rendered."""
+    """Return the data of a call, each with its course, with rendered values that name an action."""
     found = [(course, step.with_values({**part_of(step, *DATA), **step}))]
     for key in table()["values"].get(service, {}):
         each = [(one, data, render(data.get(key, ""), one, view)) for one, data in found]

@@ -262,7 +262,7 @@ def _entered(block: Block, kind: str) -> list[Any] | None:
 
 
 def other_states(kind: str, states: list[str]) -> list[str]:
-    """Return the states of a type that are none of these; empty if it has not just two, or lacks one of these."""
+    """Return the states of a type that are none of these; empty unless it has two, and has these."""
     usual = states_of(kind)
     return [state for state in usual if state not in states] if len(usual) == 2 and {*states} <= {*usual} else []
 

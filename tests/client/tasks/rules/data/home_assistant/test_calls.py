@@ -72,3 +72,21 @@ def test_an_id_that_another_automation_has_is_skipped_and_named(tmp_path: Path) 
     assert pairs(homes) == BOTH
     said = "1 not: 1 automation with the id of an earlier one (automations.yaml, line 5, 'A')"
     assert homes.notes == (f"read 2 of 3 automations; {said}",)
+
+
+@pytest.mark.parametrize(
+    ("call", "expected"),
+    [
+        ("climate.set_hvac_mode, data: {hvac_mode: \"{{ 'heat' if moves else 'off' }}\"}", ("heat with", "turn off")),
+        ("cover.set_cover_position, data: {position: '{{ 0 if moves else 100 }}'}", ("close", "open")),
+        ("media_player.volume_mute, data: {is_volume_muted: \"{{ trigger.id == 'came' }}\"}", ("mute", "unmute")),
+        ("script.switch, data: {to: \"{{ trigger.to_state.state == 'on' }}\"}", ("turn on", "turn off")),
+    ],
+)
+def test_data_that_follow_the_event_are_two_rules(call: str, expected: tuple[str, str], tmp_path: Path) -> None:
+    script = "switch: {sequence: {action: \"light.turn_{{ 'on' if to else 'off' }}\", target: {entity_id: light.a}}}"
+    device = f"{call.partition('.')[0]}.a"
+    text = automation(f"[{{action: {call}, target: {{entity_id: {device}}}}}]")
+    found = pairs(home(tmp_path, text, {"scripts.yaml": script}))
+    device = device.replace("script", "light")
+    assert found == {f"motion → {expected[0]} {device}", f"quiet → {expected[1]} {device}"}
