@@ -3,6 +3,7 @@
 import re
 import sys
 from collections.abc import Callable, Iterator, Mapping
+from contextlib import suppress
 from functools import cached_property
 from importlib import import_module
 from importlib.metadata import EntryPoint, entry_points
@@ -100,6 +101,12 @@ class Registry(Mapping[str, EntryT], Generic[EntryT]):
         if name not in self._loaded:
             self._loaded[name] = self._load(name)
         return self._loaded[name]
+
+    def usable(self) -> Iterator[EntryT]:
+        """Iterate over the objects that can be imported; `fedloom tasks` shows the error of the others."""
+        for name in self:
+            with suppress(ConfigError):
+                yield self[name]
 
     def add(self, entry: EntryT) -> None:
         """Add an object for this process; it replaces one that was added before.

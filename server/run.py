@@ -251,7 +251,7 @@ def _find_catalogue(at: Connection, parties: Parties) -> tuple[Parties, Vocabula
     folder.configure(flatten(parties.config))
     folder.write_catalogue(json.loads(catalogue.to_json()))
     if sums:
-        sums.forget(0, *NAME_CHANNELS)  # sums of rarer names are in no file from now on
+        sums.store.clear(0, *NAME_CHANNELS)  # sums of rarer names are in no file from now on
     return replace(parties, config=parties.config.model_copy(update={"resume": True})), catalogue
 
 

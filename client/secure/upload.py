@@ -312,12 +312,7 @@ def _accept(expected: ExpectedSum, text: str, store: Store) -> SumTerms:
 
 
 def _release(
-    expected: ExpectedSum,
-    terms: str,
-    store: Store,
-    releaser: Releaser,
-    reserve: Callable[[], Reservation],
-    work: Work,
+    expected: ExpectedSum, terms: str, store: Store, releaser: Releaser, reserve: Callable[[], Reservation], work: Work
 ) -> tuple[Released, str]:
     """Return a client's part of an accepted sum, and the head of its ledger; empty without noise."""
     part = SumPart(expected.party, _accept(expected, terms, store), expected.template)

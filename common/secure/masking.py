@@ -104,17 +104,8 @@ def box_context(
     run: str, round_: int, channel: str, client: str, helper: str, terms_digest: str, roster_digest: str
 ) -> bytes:
     """Return the associated data of a box; a box opens in this place alone."""
-    return canonical(
-        {
-            "run": run,
-            "round": round_,
-            "channel": channel,
-            "client": client,
-            "helper": helper,
-            "terms": terms_digest,
-            "roster": roster_digest,
-        }
-    )
+    about = {"run": run, "round": round_, "channel": channel, "client": client, "helper": helper}
+    return canonical({**about, "terms": terms_digest, "roster": roster_digest})
 
 
 def seal(signed: bytes, helper_key: bytes, context: bytes) -> str:

@@ -8,6 +8,7 @@ import operator
 from collections.abc import Callable
 from dataclasses import dataclass
 from fractions import Fraction
+from functools import partial
 from typing import ClassVar
 
 import numpy as np
@@ -56,36 +57,18 @@ class Stream:
         return self.words_below(width * bound, count) // np.uint64(width)
 
 
-def discrete_gaussian(scale: int, size: int, stream: Stream) -> Ints:
-    """Draw integers of N_ℤ(0, s²): probability ∝ exp(−y²/(2s²)).
-
-    Args:
-        scale: Integer standard deviation s.
-        size: Number of draws.
-        stream: Source of all randomness.
-
-    Raises:
-        RefusedError: The scale is not in [1, 2²⁴).
-    """
-    return _draw(_accepted_gaussian, scale, size, stream)
-
-
-def discrete_laplace(scale: int, size: int, stream: Stream) -> Ints:
-    """Draw integers with probability ∝ exp(−|y|/t) at y.
-
-    Args:
-        scale: Integer scale t.
-        size: Number of draws.
-        stream: Source of all randomness.
-
-    Raises:
-        RefusedError: The scale is not in [1, 2²⁴).
-    """
-    return _draw(_accepted_laplace, scale, size, stream)
-
-
 def _draw(accepted: Callable[[int, int, Stream], Ints], scale: int, size: int, stream: Stream) -> Ints:
-    """Draw that many numbers from (scale, proposals, stream) -> accepted proposals."""
+    """Draw integers.
+
+    Args:
+        accepted: (scale, proposals, stream) -> accepted proposals.
+        scale: Integer scale of the distribution.
+        size: Number of draws.
+        stream: Source of all randomness.
+
+    Raises:
+        RefusedError: The scale is not in [1, 2²⁴).
+    """
     scale = operator.index(scale)
     if not 1 <= scale < MOST_NOISE:
         raise RefusedError(f"noise of scale {scale} cannot be drawn; it must be between 1 and {MOST_NOISE - 1}")
@@ -115,6 +98,13 @@ def _accepted_gaussian(scale: int, proposals: int, stream: Stream) -> Ints:
     is_accepted = _bernoulli_exp(distance * distance, 2 * scale * scale, stream)
     signed = magnitude[is_accepted].astype(np.int64)
     return np.where(negative[is_accepted], -signed, signed)
+
+
+discrete_gaussian = partial(_draw, _accepted_gaussian)
+"""Draw from N_ℤ(0, s²), probability ∝ exp(−y²/(2s²)), of (s, size, stream); see `_draw`."""
+
+discrete_laplace = partial(_draw, _accepted_laplace)
+"""Draw with probability ∝ exp(−|y|/t) at y, of (t, size, stream); see `_draw`."""
 
 
 def _discrete_laplace(scale: int, proposals: int, stream: Stream) -> tuple[Words, Flags]:

@@ -35,8 +35,7 @@ class RowNames:
     def members(self, solved: Arrays, rows: Ints) -> list[Ints]:
         """Return the position of the combination of each row, or the positions of both of a pair."""
         if self.pairs == "unordered":
-            large = ((np.sqrt(8.0 * rows + 1) - 1) / 2).astype(np.int64)
-            return [rows - large * (large + 1) // 2, large]
+            return [*ends_of(rows)]
         return [*np.divmod(rows, len(solved[self.chosen]))] if self.pairs else [rows]
 
     def read(self, solved: Arrays, rows: Ints) -> Ints:
@@ -264,6 +263,12 @@ def pairs_of(positions: Ints) -> Ints:
     """Return the ids j(j + 1)/2 + i of all pairs i ≤ j of ascending positions."""
     large, small = np.tril_indices(len(positions))
     return np.asarray(positions[large] * (positions[large] + 1) // 2 + positions[small], np.int64)
+
+
+def ends_of(pairs: Ints) -> tuple[Ints, Ints]:
+    """Return the positions i ≤ j of pairs; the inverse of `pairs_of`."""
+    large = ((np.sqrt(8.0 * pairs + 1) - 1) / 2).astype(np.int64)
+    return pairs - large * (large + 1) // 2, large
 
 
 def upper(pairs: Floats, dtype: DTypeLike = np.float64) -> Floats:

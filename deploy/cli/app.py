@@ -16,7 +16,7 @@ from typer.core import TyperArgument, TyperCommand, TyperGroup, TyperOption
 from common.files import expand_home
 from common.registry import load_attribute
 from deploy.cli.commands import COMMANDS, CommandRef
-from deploy.tasks.registry import usable_tasks
+from deploy.tasks.registry import DEPLOY_TASKS
 
 WHAT, DATA, PRIVACY, WHERE, OUTPUT = PANELS = ("What", "Data", "Privacy", "Where", "Output")
 
@@ -45,7 +45,7 @@ class LazyGroup(TyperGroup):
     def __init__(self, **options: Any) -> None:
         super().__init__(**options)
         self.refs = {ref.name: ref for ref in COMMANDS}
-        for ref in (ref for task in usable_tasks() for ref in task.commands):
+        for ref in (ref for task in DEPLOY_TASKS.usable() for ref in task.commands):
             self.refs.setdefault(ref.name, ref)  # a task cannot replace a command
         self.commands = {
             ref.name: TyperCommand(ref.name, help=_as_typed(ref.summary), rich_help_panel=ref.panel)

@@ -62,8 +62,7 @@ def read_seed(seed: object) -> int:
 
 
 Runs = Annotated[
-    list[str] | None,
-    typer.Argument(autocompletion=list_runs, help="Runs, by name or folder; default: the newest."),
+    list[str] | None, typer.Argument(autocompletion=list_runs, help="Runs, by name or folder; default: the newest.")
 ]
 Checkpoint = Annotated[
     str,

@@ -8,7 +8,7 @@ from typing import Annotated, Any, get_type_hints
 import typer
 
 from common.text import one_name
-from deploy.tasks.registry import usable_tasks
+from deploy.tasks.registry import DEPLOY_TASKS
 from deploy.tasks.spec import DeployTask, QueryOption
 
 KEYWORD = inspect.Parameter.KEYWORD_ONLY
@@ -65,7 +65,7 @@ def with_query(command: Callable[..., None], of: OptionsOf = lambda task: task.q
 def _by_name(of: OptionsOf) -> dict[str, dict[str, QueryOption]]:
     """Return, for each name, the option by task."""
     options: dict[str, dict[str, QueryOption]] = {}
-    for task in usable_tasks():
+    for task in DEPLOY_TASKS.usable():
         for option in of(task):
             options.setdefault(option.name, {})[task.name] = option
     return options

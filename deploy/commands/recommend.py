@@ -13,7 +13,7 @@ from common.text import count, printable
 from deploy.cli import options as o
 from deploy.cli.options import list_runs
 from deploy.cli.signature import spread, with_query
-from deploy.tasks.registry import DEPLOY_TASKS, usable_tasks
+from deploy.tasks.registry import DEPLOY_TASKS
 from deploy.tasks.spec import Answers, DeployTask, TrainedRun
 
 if TYPE_CHECKING:
@@ -123,7 +123,7 @@ def find_answering(run: str, given: Set[str]) -> tuple["RunDirectory", DeployTas
     from common.config.parse import parse
     from deploy.federation.runs import find_run, newest, stored_options
 
-    tasks = {task.name: task for task in usable_tasks() if task.answer}
+    tasks = {task.name: task for task in DEPLOY_TASKS.usable() if task.answer}
     fitting = [name for name, task in tasks.items() if given <= {option.name for option in task.query}]
     folder = find_run(run) if run else newest(fitting or list(tasks))
     name, task = folder.path.name, parse(stored_options(folder)).task

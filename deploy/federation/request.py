@@ -449,15 +449,8 @@ def stop_of_up(request: RunRequest) -> int | None:
     is_named = request.patience is not None or "federation.stop" in sets
     has_noise = request.epsilon is not None or sets.get("privacy.unit", "none") != "none"
     trains_on_all = any(key.endswith(".validation-share") and not value for key, value in sets.items())
-    if (
-        request.resume
-        or request.config
-        or request.start_from
-        or is_named
-        or has_noise
-        or trains_on_all
-        or request.method in PLANNERS
-    ):
+    is_settled = request.resume or request.config or request.start_from or request.method in PLANNERS
+    if is_settled or is_named or has_noise or trains_on_all:
         return None
     config = resolve(request, {}, helpers=True)
     is_long = config.rounds > 1 and not config.capabilities.closed_form

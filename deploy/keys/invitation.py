@@ -97,13 +97,7 @@ Authority = Annotated[str, StringConstraints(max_length=16_384), AfterValidator(
 
 
 def _check_run(terms: Contract) -> Contract:
-    if (
-        len(terms.tasks) != 1
-        or not terms.methods
-        or terms.rounds is None
-        or terms.local_steps is None
-        or not terms.trust
-    ):
+    if len(terms.tasks) != 1 or not (terms.methods and terms.trust) or None in (terms.rounds, terms.local_steps):
         raise ValueError("are not those of one run")
     if terms.unit != "none" and (terms.epsilon is None or terms.delta is None):
         raise ValueError("have noise without a limit")

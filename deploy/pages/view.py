@@ -100,11 +100,7 @@ def _known() -> tuple[dict[str, MetricSpec], dict[str, MetricFamily]]:
     """Return metrics by key and families by prefix of all tasks that can be imported."""
     metrics: dict[str, MetricSpec] = {}
     families = {USED.prefix: USED}
-    for name in TASKS:
-        try:
-            task = TASKS[name]
-        except ConfigError:
-            continue
+    for task in TASKS.usable():
         metrics |= {m.key: m for m in task.metrics if m.key not in metrics}
         families |= {family.prefix: family for family in task.families if family.prefix not in families}
     return metrics, families

@@ -81,13 +81,8 @@ class ClientShard:
         evaluated: int,
         folder: Path | None = None,
     ) -> None:
-        self.sessions, self.sums, self.together, self.evaluated, self._folder = (
-            sessions,
-            sums,
-            together,
-            evaluated,
-            folder,
-        )
+        self.sessions, self.sums, self._folder = sessions, sums, folder
+        self.together, self.evaluated = together, evaluated
         self._memories: dict[tuple[str, ...], SharedMemory] = {}
         self._held: dict[tuple[str, ...], SharedMemory] = {}
         self._pieces: Iterator[list[Shard]] = iter(())

@@ -318,17 +318,11 @@ class ClientSnapshots:
         state, shards = dump_stores(self._stores, self._run), self.memories()
         state = state if shards is None else replace(state, shards=shards)
         drawn = ({DRAWN: str(s.noise.drawn).encode()} if s.noise else {} for s in self._stores)
-        return replace(
-            state,
-            documents=[
-                {**client_documents, **more} for client_documents, more in zip(state.documents, drawn, strict=True)
-            ],
-        )
+        documents = [{**found, **one} for found, one in zip(state.documents, drawn, strict=True)]
+        return replace(state, documents=documents)
 
     def _load(self, state: ClientsState) -> None:
-        plain = [
-            {name: c for name, c in client_documents.items() if name != DRAWN} for client_documents in state.documents
-        ]
+        plain = [{name: c for name, c in found.items() if name != DRAWN} for found in state.documents]
         load_stores(replace(state, documents=plain), self._stores, self._run)
         for store, client_documents in zip(self._stores, state.documents, strict=True):
             if store.noise and DRAWN in client_documents:

@@ -8,7 +8,6 @@ import traceback
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
-from functools import partial
 from io import BytesIO
 from multiprocessing import Pipe
 from multiprocessing.connection import Connection
@@ -240,12 +239,14 @@ def train_apart(
         return map(train_block, range(len(blocks)))
     memories = [SharedMemory(len(block) * client_bytes + SPARE_BYTES) for block in blocks]
     shares = [range(k, len(blocks), count) for k in range(count)]
-    works = [partial(_train_share, share, blocks, train_block, memories) for share in shares]
+
+    def train_share(order: bytes) -> bytes:
+        return join(_train_share(shares[int(order)], blocks, train_block, memories))
+
     names = [f"worker {k + 1} of {count}, with {len(share)} blocks" for k, share in enumerate(shares)]
-    copies = [Worker(name, partial(_do, work)) for name, work in zip(names, works, strict=True)]
-    trained: dict[int, tuple[bytes, bytes]] = {}
+    copies, trained = [Worker(name, train_share) for name in names], dict[int, tuple[bytes, bytes]]()
     try:
-        for share, answer in zip(shares, ask_all(copies, [b"train"] * count), strict=True):
+        for share, answer in zip(shares, ask_all(copies, [b"%d" % k for k in range(count)]), strict=True):
             pieces = split(answer)
             trained |= zip(share, zip(pieces[::2], pieces[1::2], strict=True), strict=True)
     finally:
@@ -258,10 +259,6 @@ def train_apart(
         return TrainedBlock.from_bytes(block)
 
     return map(take, range(len(blocks)))
-
-
-def _do(work: Callable[[], Iterable[bytes]], order: bytes) -> bytes:
-    return join(work())
 
 
 def _train_share(

@@ -158,10 +158,6 @@ class OpenOrder:
             self.enough.set()
 
 
-class StreamEndError(NoticeError):
-    """End of a stream, with the reason that the client gets."""
-
-
 Count = Callable[[NoticeError], None]
 """Counts a refusal of a caller."""
 
@@ -174,7 +170,7 @@ class ClientStream:
         self.count: Count = lambda refusal: None
         self._key, self._renew_at = key, renew_at
         self._frames: asyncio.Queue[Iterable[bytes]] = asyncio.Queue()
-        self.end: asyncio.Future[StreamEndError] = asyncio.get_running_loop().create_future()
+        self.end: asyncio.Future[NoticeError] = asyncio.get_running_loop().create_future()
         self.reply: Reply | None = None
         self.body: Assembly | None = None
         self.begun = self.deadline = 0.0
@@ -192,7 +188,7 @@ class ClientStream:
     def close(self, kind: Notice.Kind, text: str) -> None:
         """End the stream soon, and tell the client why."""
         if not self.end.done():
-            self.end.set_result(StreamEndError(kind, text))
+            self.end.set_result(NoticeError(kind, text))
             self.put((b"",))  # wakes the writer, which ends
 
     def renew(self, admission: Admission) -> None:
@@ -300,7 +296,7 @@ class Door:
         try:
             tasks: set[asyncio.Future[Any]] = {writer, reader, stream.end}
             await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
-            if reader.done() and isinstance(error := reader.exception(), StreamEndError):
+            if reader.done() and isinstance(error := reader.exception(), NoticeError):
                 if error.kind == Notice.MALFORMED:
                     self._bar(stream.allowance)
                 stream.close(error.kind, str(error))
@@ -336,7 +332,7 @@ class Door:
             raise self._bar(allowance)
         if not key or (node := await self._ask_store(self._node.admit, key)) is None:
             self._allowances.pop(key, None)
-            raise StreamEndError(Notice.NOT_ADMITTED, "the key is not registered")
+            raise NoticeError(Notice.NOT_ADMITTED, "the key is not registered")
         if before := self._streams.get(node):
             before.close(Notice.REPLACED, f"another client uses the same key, from {context.peer()}")
             if not before.is_over:
@@ -349,31 +345,28 @@ class Door:
                 stream.put(task.frames())
         return stream
 
-    def _bar(self, allowance: Allowance) -> StreamEndError:
+    def _bar(self, allowance: Allowance) -> NoticeError:
         """Bar a key for a time, in which its answers are not waited for; return the end of its stream."""
         if not allowance.is_barred:
             allowance.bar()
             for task in [task for task in self._tasks.values() if task.about.node == allowance.node]:
                 self._miss(task, BARRED)
-        return StreamEndError(
-            Notice.TOO_MANY, "this key sent too many messages or no frames, or opened too many streams"
-        )
+        return NoticeError(Notice.TOO_MANY, "this key sent too many messages or no frames, or opened too many streams")
 
     async def _hello(self, context: Any) -> Hello:
         try:
             frame = _parse(await asyncio.wait_for(context.read(), self._limits.hello))
         except TimeoutError:
-            raise StreamEndError(Notice.LATE, "no hello in time") from None
+            raise NoticeError(Notice.LATE, "no hello in time") from None
         if frame.WhichOneof("frame") != "hello":
-            raise StreamEndError(Notice.MALFORMED, "the first frame is no hello")
+            raise NoticeError(Notice.MALFORMED, "the first frame is no hello")
         return frame.hello
 
     async def _leave(self, stream: ClientStream, *tasks: "asyncio.Future[None]") -> None:
         await cancel_all(*tasks)
         if self._streams.get(stream.node) is stream:
-            await asyncio.sleep(
-                stream.answered + FETCH_SECONDS - time.monotonic()
-            )  # not missed before its answer is taken
+            # not missed before its answer is taken
+            await asyncio.sleep(stream.answered + FETCH_SECONDS - time.monotonic())
         if self._streams.get(stream.node) is stream:
             del self._streams[stream.node]
             self._beats.discard(stream.node)
@@ -383,7 +376,7 @@ class Door:
         """Take the frames of a client until it leaves.
 
         Raises:
-            StreamEndError: A frame is malformed, late, or one too many.
+            NoticeError: A frame is malformed, late, or one too many.
         """
         while True:
             left = stream.deadline - time.monotonic() if stream.body else self._limits.silence
@@ -391,7 +384,7 @@ class Door:
                 content = await asyncio.wait_for(context.read(), max(left, 0.0))
             except TimeoutError:
                 self._give_up(stream)
-                raise StreamEndError(Notice.LATE, "a frame is late") from None
+                raise NoticeError(Notice.LATE, "a frame is late") from None
             if content is grpc.aio.EOF:
                 return
             frame = _parse(content)
@@ -400,7 +393,7 @@ class Door:
             try:
                 self._handle(stream, frame)
             except WireError as error:
-                raise StreamEndError(Notice.MALFORMED, str(error)) from None
+                raise NoticeError(Notice.MALFORMED, str(error)) from None
             del content, frame  # a client that waits holds no reply
 
     def _handle(self, stream: ClientStream, frame: ClientFrame) -> None:
@@ -571,10 +564,10 @@ def _parse(content: Any) -> ClientFrame:
     """Return a frame.
 
     Raises:
-        StreamEndError: The client has left, or the bytes are none.
+        NoticeError: The client has left, or the bytes are none.
     """
     try:
         frame: ClientFrame = ClientFrame.FromString(content)
     except (DecodeError, TypeError):
-        raise StreamEndError(Notice.MALFORMED, "bytes that are no frame") from None
+        raise NoticeError(Notice.MALFORMED, "bytes that are no frame") from None
     return frame

@@ -57,7 +57,7 @@ from common.refusals import Refusals
 from common.system_calls import return_large_blocks
 from deploy.superlink.door_node import DoorNode
 from deploy.superlink.door_thread import Address, DoorThread
-from deploy.superlink.strangers import TABLES
+from deploy.superlink.strangers import TABLES, connections, listed_end, plain_host
 from deploy.superlink.superexec import keep_superexec
 
 Endpoint = tuple[str, int]
@@ -113,13 +113,11 @@ def ask_kernel(peer: Endpoint, local: Endpoint) -> int | None:
 
 def search_tables(peer: Endpoint, local: Endpoint, tables: Iterable[Path]) -> int | None:
     """Search tables for the user id of an open connection's other end; None if it is in none."""
-    ends = _encode(*peer), _encode(*local)
-    for table in tables:
-        for line in table.read_text("ascii").splitlines()[1:] if table.exists() else ():
-            fields = line.split()
-            local_end, remote, state, user, inode = fields[1], fields[2], fields[3], fields[7], fields[9]
-            if int(state, 16) == ESTABLISHED and inode != "0" and (_plain(local_end), _plain(remote)) == ends:
-                return int(user)
+    ends = [f"{plain_host(host)}:{port}" for host, port in (peer, local)]
+    for fields in connections(tables):
+        user, inode, is_open = fields[7], fields[9], int(fields[3], 16) == ESTABLISHED
+        if is_open and inode != "0" and [*map(listed_end, fields[1:3])] == ends:
+            return int(user)
     return None
 
 
@@ -128,21 +126,6 @@ def _pack(host: str) -> tuple[int, bytes]:
     address = host.partition("%")[0].removeprefix("::ffff:")
     family = socket.AF_INET6 if ":" in address else socket.AF_INET
     return family, socket.inet_pton(family, address)
-
-
-def _encode(host: str, port: int) -> str:
-    """Return an endpoint as in `/proc/net/tcp`: words of 32 bits in this machine's byte order."""
-    return _words(_pack(host)[1]) + f":{port:04X}"
-
-
-def _words(packed: bytes) -> str:
-    starts = range(0, len(packed), 4)
-    return "".join(f"{int.from_bytes(packed[start : start + 4], sys.byteorder):08X}" for start in starts)
-
-
-def _plain(endpoint: str) -> str:
-    """Return an endpoint without the prefix of an IPv4 address in the table of IPv6."""
-    return endpoint.removeprefix(_words(10 * b"\0" + b"\xff\xff"))
 
 
 log = logging.getLogger("flwr")
@@ -405,23 +388,17 @@ async def _watch(state: SqlLinkState) -> None:
 def erase_ended(state: SqlLinkState, erased: set[int]) -> None:
     """Erase messages, objects and app of each newly ended run, while no run starts."""
     with STARTS:
-        _erase_ended(state, erased)
-
-
-def _erase_ended(state: SqlLinkState, erased: set[int]) -> None:
-    runs = state.get_run_info()
-    used = {run.fab_hash for run in runs if run.status.status != Status.FINISHED}
-    ended = [run for run in runs if run.status.status == Status.FINISHED and run.run_id not in erased]
-    if not ended:
-        return
-    for run in ended:
-        state.cleanup_run(run.run_id)
-        if run.fab_hash not in used:
-            with state.session() as session:
-                session.execute(delete(Fab).where(Fab.fab_hash == run.fab_hash))
-            shutil.rmtree(get_project_dir(run.fab_id, run.fab_version, run.fab_hash), ignore_errors=True)
-    if not state.query("PRAGMA wal_checkpoint(TRUNCATE)")[0]["busy"]:
-        erased |= {run.run_id for run in ended}
+        runs = state.get_run_info()
+        used = {run.fab_hash for run in runs if run.status.status != Status.FINISHED}
+        ended = [run for run in runs if run.status.status == Status.FINISHED and run.run_id not in erased]
+        for run in ended:
+            state.cleanup_run(run.run_id)
+            if run.fab_hash not in used:
+                with state.session() as session:
+                    session.execute(delete(Fab).where(Fab.fab_hash == run.fab_hash))
+                shutil.rmtree(get_project_dir(run.fab_id, run.fab_version, run.fab_hash), ignore_errors=True)
+        if ended and not state.query("PRAGMA wal_checkpoint(TRUNCATE)")[0]["busy"]:
+            erased |= {run.run_id for run in ended}
 
 
 def main() -> None:

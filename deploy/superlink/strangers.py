@@ -12,7 +12,7 @@ import sys
 import threading
 import time
 from collections import Counter
-from collections.abc import Awaitable, Callable, Container, Iterable
+from collections.abc import Awaitable, Callable, Container, Iterable, Iterator
 from contextlib import suppress
 from functools import lru_cache
 from ipaddress import IPv6Address, ip_address
@@ -77,7 +77,7 @@ class Strangers:
         """Note a call of a peer, in gRPC's form."""
         host, _, port = unquote(peer.partition(":")[2]).rpartition(":")
         if host:  # a socket of another kind has none
-            self._called.add(f"{_plain(host)}:{port}")
+            self._called.add(f"{plain_host(host)}:{port}")
 
     def noting(self, handler: Callable[[Any, Any], Awaitable[Any]]) -> Callable[[Any, Any], Awaitable[Any]]:
         """Return a handler of calls that notes each caller."""
@@ -142,21 +142,27 @@ def connected_peers(port: int, tables: Iterable[Path]) -> dict[str, bool]:
 
     It is empty without tables.
     """
-    found, local = dict[str, bool](), f":{port:04X}"
+    rows = (fields for fields in connections(tables) if fields[1].endswith(f":{port:04X}") and fields[3] != LISTEN)
+    return {listed_end(fields[2]): fields[3] == ESTABLISHED for fields in rows}
+
+
+def connections(tables: Iterable[Path]) -> Iterator[list[str]]:
+    """Yield the fields of each connection in tables like `/proc/net/tcp`; missing ones are empty."""
     for table in tables:
-        for line in table.read_text("ascii").splitlines()[1:] if table.exists() else ():
-            fields = line.split(maxsplit=4)
-            if fields[1].endswith(local) and fields[3] != LISTEN:
-                words, _, number = fields[2].partition(":")
-                found[f"{_listed_host(words)}:{int(number, 16)}"] = fields[3] == ESTABLISHED
-    return found
+        yield from map(str.split, table.read_text("ascii").splitlines()[1:] if table.exists() else ())
+
+
+def listed_end(text: str) -> str:
+    """Return an end of a connection in Linux' tables as `host:port`."""
+    words, _, number = text.partition(":")
+    return f"{_listed_host(words)}:{int(number, 16)}"
 
 
 @lru_cache(4096)
 def _listed_host(words: str) -> str:
     """Return an address from its form in Linux' tables: words of 32 bits in this machine's byte order."""
     packed = b"".join(int(words[k : k + 8], 16).to_bytes(4, sys.byteorder) for k in range(0, len(words), 8))
-    return _plain(str(ip_address(packed)))
+    return plain_host(str(ip_address(packed)))
 
 
 def close_connections(port: int, peers: Container[str]) -> None:
@@ -165,7 +171,7 @@ def close_connections(port: int, peers: Container[str]) -> None:
         with suppress(OSError), _copied(int(name)) as one:  # closed by now, or no connection
             if one.family in (socket.AF_INET, socket.AF_INET6) and one.getsockname()[1] == port:
                 host, number = one.getpeername()[:2]
-                if f"{_plain(host)}:{number}" in peers:
+                if f"{plain_host(host)}:{number}" in peers:
                     one.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, RESET)
                     one.shutdown(socket.SHUT_RD)
 
@@ -189,7 +195,7 @@ def _host(peer: str) -> str:
 
 
 @lru_cache(4096)
-def _plain(host: str) -> str:
+def plain_host(host: str) -> str:
     """Return an address in its one form; an IPv4 address in IPv6 form is IPv4."""
     address = ip_address(host.strip("[]").partition("%")[0])
     mapped = address.ipv4_mapped if isinstance(address, IPv6Address) else None

@@ -3,9 +3,6 @@
 A task without an entry trains and has a report, but answers no queries.
 """
 
-from collections.abc import Iterator
-
-from common.errors import ConfigError
 from common.registry import Registry
 from deploy.tasks.spec import DeployTask
 
@@ -21,12 +18,3 @@ DEPLOY_TASKS: Registry[DeployTask] = Registry(
         "markets": "deploy.tasks.markets.task:TASK",
     },
 )
-
-
-def usable_tasks() -> Iterator[DeployTask]:
-    """Iterate over the tasks that can be imported; `fedloom tasks` shows the error of the others."""
-    for name in DEPLOY_TASKS:
-        try:
-            yield DEPLOY_TASKS[name]
-        except ConfigError:
-            continue

@@ -2,8 +2,9 @@
 
 import math
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import astuple, dataclass, field, replace
 from functools import cached_property
+from operator import add
 from statistics import median, median_low
 
 import numpy as np
@@ -56,13 +57,7 @@ class PairedSums:
 
     def __add__(self, other: "PairedSums") -> "PairedSums":
         """Return the sums over the units of both."""
-        return PairedSums(
-            self.units + other.units,
-            self.total + other.total,
-            self.squares + other.squares,
-            self.wins + other.wins,
-            self.losses + other.losses,
-        )
+        return PairedSums(*map(add, astuple(self), astuple(other)))
 
     @property
     def mean(self) -> float | None:
@@ -137,11 +132,8 @@ class Evaluation:
     @property
     def sharing(self) -> set[str]:
         """Clients that sent metrics in plaintext."""
-        return (
-            set()
-            if self.summed
-            else {name for name, measured in self.clients.items() if measured} | self.dropped.keys()
-        )
+        measured = {name for name, metrics in self.clients.items() if metrics}
+        return set() if self.summed else measured | self.dropped.keys()
 
     def values_of(self, name: str) -> dict[str, WeightedValue]:
         """Return each client's value and weight of a metric.
@@ -152,11 +144,7 @@ class Evaluation:
         if self.summed:
             return {"": (self.metrics[name], 1.0)} if name in self.metrics else {}
         reported = {c: (m[name], self.weights.get(c, {}).get(name, 0.0)) for c, m in self.clients.items() if name in m}
-        return {
-            c: (value, w)
-            for c, (value, w) in reported.items()
-            if abs(value) <= MAX_PLAUSIBLE and 0 < w <= MAX_PLAUSIBLE
-        }
+        return {c: (v, w) for c, (v, w) in reported.items() if abs(v) <= MAX_PLAUSIBLE and 0 < w <= MAX_PLAUSIBLE}
 
     @cached_property
     def median_loss(self) -> float:

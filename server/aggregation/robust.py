@@ -4,7 +4,7 @@ The breakdown point is the share of arbitrary updates from which on an aggregate
 Every averaging strategy has them, since they change the replies.
 """
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from statistics import median_low
@@ -90,26 +90,28 @@ def geometric_median(updates: Sequence[Arrays]) -> Arrays:
 
 
 def _by_coordinate(updates: Sequence[Arrays], reduce: Reduction) -> Arrays:
-    width = max(1, BLOCK_SIZE // len(updates))
     result = {}
     for name, first in updates[0].items():
-        columns = [u[name].reshape(-1) for u in updates]
         flat = np.empty(first.size, first.dtype)
-        for start in range(0, first.size, width):
-            block = np.stack([column[start : start + width] for column in columns]).astype(np.float64)
-            flat[start : start + width] = reduce(block)
+        for span, block in _blocks(updates, name):
+            flat[span] = reduce(block)
         result[name] = flat.reshape(first.shape)
     return result
+
+
+def _blocks(updates: Sequence[Arrays], name: str) -> Iterator[tuple[slice, Floats]]:
+    """Yield blocks of one array's coordinates, each with its values in all updates, n × b in float64."""
+    width, columns = max(1, BLOCK_SIZE // len(updates)), [u[name].reshape(-1) for u in updates]
+    for start in range(0, columns[0].size, width):
+        span = slice(start, start + width)
+        yield span, np.stack([column[span] for column in columns]).astype(np.float64)
 
 
 def _squared_distances(updates: Sequence[Arrays]) -> Floats:
     """Return ‖u_i − u_j‖² of all pairs, n × n."""
     products = np.zeros((len(updates), len(updates)))
-    width = max(1, BLOCK_SIZE // len(updates))
-    for name, first in updates[0].items():
-        columns = [u[name].reshape(-1) for u in updates]
-        for start in range(0, first.size, width):
-            block = np.stack([column[start : start + width] for column in columns]).astype(np.float64)
+    for name in updates[0]:
+        for _, block in _blocks(updates, name):
             products += block @ block.T
     norms = np.diagonal(products)
     return np.maximum(norms[:, None] + norms[None] - 2 * products, 0)

@@ -60,15 +60,8 @@ def accept(node: int, reply: Message, hosted: str = "") -> EnrolledClient:
         )
     if not 0 <= enrolled.examples <= MAX_EXAMPLES:
         raise WireError(f"{enrolled.examples} training records, at most {MAX_EXAMPLES:,} are accepted")
-    about = (
-        enrolled.enrolment,
-        enrolled.examples,
-        enrolled.budget,
-        enrolled.shares_metrics,
-        enrolled.ledger,
-        enrolled.card,
-    )
-    return EnrolledClient(enrolled.client, node, *about)
+    about = enrolled.enrolment, enrolled.examples, enrolled.budget, enrolled.shares_metrics
+    return EnrolledClient(enrolled.client, node, *about, enrolled.ledger, enrolled.card)
 
 
 @dataclass(frozen=True)

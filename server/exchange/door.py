@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from flwr.app import Error, Message
 from flwr.serverapp import Grid
 
-from common.door.door_pb2 import Addressed, Answer, Order
+from common.door.door_pb2 import Answer, Order
 from common.door.frames import ELSEWHERE
 from common.errors import WireError
 from common.wire.messages import FAILED
@@ -95,17 +95,15 @@ def _order_of(messages: Sequence[Message]) -> Order:
         if shared not in contents:
             contents[shared] = len(order.contents)
             order.contents.append(encode_record(message.content))
-        order.tasks.append(
-            Addressed(
-                id=about.message_id,
-                node=about.dst_node_id,
-                content=contents[shared],
-                kind=about.message_type,
-                group=about.group_id,
-                created=time.time(),
-                ttl=about.ttl,
-                most=reply_limit(message),
-            )
+        order.tasks.add(
+            id=about.message_id,
+            node=about.dst_node_id,
+            content=contents[shared],
+            kind=about.message_type,
+            group=about.group_id,
+            created=time.time(),
+            ttl=about.ttl,
+            most=reply_limit(message),
         )
     return order
 

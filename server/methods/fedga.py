@@ -13,12 +13,8 @@ class FedGAStep(Method):
     """FedGA: θ ← θ − ηₛ m_t/(√v_t + τ), with v_t = C-SME(v_{t−1}, Δ'_t²)."""
 
     def __init__(self, options: FedGA) -> None:
-        self.eta, self.rule, self.dra, self.describes = (
-            options.eta,
-            options.second_moment,
-            options.dra,
-            options.diagnostics,
-        )
+        self.eta, self.rule = options.eta, options.second_moment
+        self.dra, self.describes = options.dra, options.diagnostics
         self.moments = {"beta1": options.beta1, "beta2": options.beta2, "tau": options.tau}
 
     def update(self, at: RoundContext, state: Groups, model: Arrays, total: Contribution) -> tuple[Arrays, Groups]:

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Generic, Protocol, TypeVar
 
 import numpy as np
-from flwr.app import Message, RecordDict
+from flwr.app import Message
 
 from common.arrays import Arrays, norm
 from common.config.run import RunConfig
@@ -171,7 +171,7 @@ def take_reply(answer: Message, examine: Callable[[TrainReply], ReplyT]) -> None
 
 
 def split_messages(
-    messages: Iterable[Message], enrolment: Enrolment, examine: Callable[[Message, str], ReplyT]
+    messages: Iterable[Message], enrolment: Enrolment, accept: Callable[[TrainReply, int, str], ReplyT]
 ) -> tuple[dict[str, ReplyT], dict[str, str]]:
     """Return client -> usable reply by name, and client -> reason for the others.
 
@@ -181,7 +181,8 @@ def split_messages(
     Args:
         messages: Replies.
         enrolment: Clients of the run.
-        examine: Function of a message and its client that returns the reply, or raises WireError.
+        accept: Function of a reply, its node and its client that returns the valid reply, or raises WireError. Replies that
+            were examined as they arrived need none.
     """
     usable: dict[str, ReplyT] = {}
     failed: dict[int, str] = {}
@@ -189,7 +190,11 @@ def split_messages(
         node = message.metadata.src_node_id
         name = enrolment.roster.name(node)
         try:
-            usable[name] = examine(message, name)
+            content = content_of(message)
+            if isinstance(content, Taken):
+                usable[name] = content.reply()
+            else:
+                usable[name] = accept(decode(TrainReply, content), node, name)
         except WireError as error:
             failed[node] = str(error)
     if isinstance(messages, list):
@@ -253,7 +258,7 @@ class SingleIntake(Intake):
         self.spool = None
         if at is not self._at or phase != self._phase:
             self._expect(at, phase)
-        usable, rejected = split_messages(messages, self._enrolment, partial(self._examine, at))
+        usable, rejected = split_messages(messages, self._enrolment, partial(self._accept, at))
         results = Intaken([*usable.values()], rejected, at.state.reply_memory)
         if not at.config.federation.norm_bound:
             return results
@@ -296,14 +301,6 @@ class SingleIntake(Intake):
         self._expected = replace(self._expected, round=at.number, max_steps=steps)
         upload = self._template(at, self._method.assignment.model_for(at, ""))
         self._limit = limit_reply(upload, has_gradient=self._expected.needs_gradient)
-
-    def _examine(self, at: RoundContext, message: Message, name: str) -> Reply:
-        content = message.content if message.has_content() else RecordDict()
-        if isinstance(content, Taken):
-            forwarded: Taken[Reply] = content
-            return forwarded.reply()
-        sent = decode(TrainReply, content_of(message))
-        return self._accept(at, sent, message.metadata.src_node_id, name)
 
     def _store(self, at: RoundContext, sent: TrainReply, node: int, spool: Spool) -> Reply:
         """Return the valid reply without its arrays, which are stored as they were sent."""

@@ -45,13 +45,7 @@ class HelperExchange:
         liveness: Record of heartbeats.
     """
 
-    def __init__(
-        self,
-        grid: Grid,
-        request: HelperRequest,
-        deadline: float,
-        liveness: Liveness,
-    ) -> None:
+    def __init__(self, grid: Grid, request: HelperRequest, deadline: float, liveness: Liveness) -> None:
         self._grid, self._request, self._deadline, self._liveness = grid, request, deadline, liveness
         self.cards: dict[int, NodeCard | None] = {}
         """Node -> its card; None for a node that does not help."""

@@ -18,16 +18,14 @@ from common.errors import ConfigError, RefusedError, WireError
 from common.secure.layout import ROUNDED, WEIGHT, SumLayout, to_clusters
 from common.secure.terms import REPEATS, SumTerms
 from common.tasks.registry import closed_form_of
-from common.wire.codec import decode
 from common.wire.messages import LOCAL, TrainReply
 from server.aggregation.alignment import find_in_impossible
 from server.aggregation.lengths import ReplyMemory
 from server.aggregation.replies import Reply
 from server.aggregation.robust import add_groups, bounded, median_of
 from server.clients.enrolment import Enrolment
-from server.exchange.grid import content_of
 from server.round.checks import check_entries
-from server.round.intake import Intake, Intaken, RepeatedError, Taken, split_messages, take_reply
+from server.round.intake import Intake, Intaken, RepeatedError, split_messages, take_reply
 from server.round.method import Method, RoundContext
 from server.round.spool import Spool
 from server.secure.store import FixedSum
@@ -82,7 +80,8 @@ class SecureIntake(Intake):
 
     def is_pending(self, number: int) -> bool:
         """Return True if the sums of the round are still to be opened, or are lost."""
-        announced = [k for k, one in enumerate(self._attempts) if any(self._sums.is_announced(number, c) for c in one)]
+        found = (any(self._sums.store.announced(number, c)[0] for c in channels) for channels in self._attempts)
+        announced = [k for k, is_announced in enumerate(found) if is_announced]
         self._attempt = number, max([self._attempt[1] if self._attempt[0] == number else 0, *announced])
         self._channels = self._attempts[self._attempt[1]]
         if all(self._fixed(number)):
@@ -96,7 +95,7 @@ class SecureIntake(Intake):
 
     def open(self, at: RoundContext, clients: Sequence[str]) -> dict[str, str]:
         """Fix the terms of the round's sums over these clients; return those that are asked, with their terms."""
-        self.at, self.spool = at, self._sums.spool()
+        self.at, self.spool = at, self._sums.store.spool()
         fixed = self._fixed(at.number)
         if all(fixed) and not self._sums.is_renewed:
             final = [one for one in fixed if one is not None]
@@ -160,11 +159,11 @@ class SecureIntake(Intake):
 
     def forget(self, number: int) -> None:
         """Remove the files of sums up to a round."""
-        self._sums.forget(number, *chain.from_iterable(self._attempts), CHANNEL)
+        self._sums.store.clear(number, *chain.from_iterable(self._attempts), CHANNEL)
 
     def split(self, at: RoundContext, messages: Iterable[Message]) -> tuple[dict[str, Upload], dict[str, str]]:
         """Return client -> upload of usable replies, and client -> reason for the others."""
-        return split_messages(messages, self._enrolment, partial(self._examine, at))
+        return split_messages(messages, self._enrolment, partial(self._accept, at))
 
     def blocks(self, at: RoundContext) -> Arrays:
         """Return a template of the vector that each client sends."""
@@ -192,13 +191,6 @@ class SecureIntake(Intake):
 
     def _terms_of(self, client: str) -> SumTerms:
         return self.terms[self._groups.get(client, 0)]
-
-    def _examine(self, at: RoundContext, message: Message, name: str) -> Upload:
-        content = content_of(message)
-        if isinstance(content, Taken):
-            forwarded: Taken[Upload] = content
-            return forwarded.reply()
-        return self._accept(at, decode(TrainReply, content), message.metadata.src_node_id, name)
 
     def _store(self, at: RoundContext, sent: TrainReply, node: int, spool: Spool) -> Upload:
         upload = self._accept(at, sent, node, self._enrolment.roster.name(node))
@@ -262,10 +254,8 @@ class SecureIntake(Intake):
         blocks, capabilities, secure = self.blocks(at), at.capabilities, at.config.secure_sums
         if capabilities.clusters:
             sums = ClusterSums.of(total, blocks, capabilities.clusters, self.terms[0].clip if self.terms else 0.0)
-            means, self._notes = (
-                sums.means(secure.min_sum),
-                {f"clients_{j}": float(size) for j, size in enumerate(sums.sizes)},
-            )
+            means = sums.means(secure.min_sum)
+            self._notes = {f"clients_{j}": float(size) for j, size in enumerate(sums.sizes)}
         else:
             means = _means(at, total, blocks)
         if capabilities.closed_form and at.config.privacy.unit == "none":

@@ -57,7 +57,7 @@ class MetricSums:
         if not clients or (self._has_noise and not (last and self._rho)):
             return ""
         release = Release(self._rho, self._metrics.clip, "positive") if self._has_noise else Release()
-        number = 0 if self._has_noise else self._sums.next_number(CHANNEL)
+        number = 0 if self._has_noise else self._sums.store.next_number(CHANNEL)
         self._sums.renew(number, CHANNEL)
         self._terms = self._sums.terms(number, CHANNEL, self._metrics.template, clients, release)
         self._sums.admit(self._terms, [])
@@ -94,7 +94,7 @@ class MetricSums:
                 "metrics are not summed (%s of %d needed): %s", count(len(uploads), "client"), self._terms.min_sum, lost
             )
             return Evaluation({}, {}, dropped=dropped, summed=MetricSum(clients=0))
-        self._sums.forget(self._terms.round, CHANNEL)
+        self._sums.store.clear(self._terms.round, CHANNEL)
         return self._read(total, dropped)
 
     def _read(self, total: Total, dropped: dict[str, str]) -> Evaluation:

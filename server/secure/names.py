@@ -56,7 +56,7 @@ def _collect(
     """Return client -> upload, stored as it arrives, and client -> reason for bad ones."""
     uploads: dict[str, Upload] = {}
     failed: dict[str, str] = {}
-    spool = sums.spool()
+    spool = sums.store.spool()
 
     def take(node: int, answer: Message) -> None:
         name = roster.name(node)

@@ -25,7 +25,6 @@ from common.wire.messages import OPEN, PREPARE, OpenReply, OpenRequest, Payload,
 from server.aggregation.replies import Load
 from server.aggregation.robust import bounded
 from server.record.events import Sum
-from server.round.spool import Spool
 from server.secure.helpers import HelperExchange, ReplyT
 from server.secure.members import Membership
 from server.secure.store import FixedSum, SumStore, opened_size
@@ -313,8 +312,8 @@ class HelperSums:
         store: SumStore,
         on_sum: Callable[[Sum], None] = lambda sum_: None,
     ) -> None:
-        self._config, self._roster, self._exchange, self._store = config, roster, exchange, store
-        self._membership, self._on_sum = membership, on_sum
+        self._config, self._roster, self._exchange, self._membership = config, roster, exchange, membership
+        self.store, self._on_sum = store, on_sum
         self.is_renewed = False
         """True if clients may have sealed masks to earlier keys of the helpers: the round is lost."""
 
@@ -325,7 +324,7 @@ class HelperSums:
             QuorumError: A helper does not answer, or has another identity.
         """
         self._roster = self._exchange.renew(self._roster)
-        earlier = [self._store.announced(number, channel)[0] for channel in channels]
+        earlier = [self.store.announced(number, channel)[0] for channel in channels]
         self.is_renewed = any(one and HelperRoster.of(one).keys != self._roster.keys for one in earlier)
 
     def terms(self, number: int, channel: str, template: Arrays, most: int, release: Release) -> SumTerms:
@@ -358,24 +357,19 @@ class HelperSums:
             keys=tuple(self._roster.to_json()),
             members=self._membership.introduce().digest,
         )
-        announced, _ = self._store.announced(number, channel)
-        if (
-            announced
-            and self._is_paid(terms)
-            and replace(announced, most=terms.most, members=terms.members, keys=terms.keys) == terms
-        ):
-            return announced
-        return terms
+        announced, _ = self.store.announced(number, channel)
+        same = announced and replace(announced, most=terms.most, members=terms.members, keys=terms.keys)
+        return announced if announced and same == terms and self._is_paid(terms) else terms
 
     def admit(self, terms: SumTerms, clients: Sequence[str]) -> list[str]:
         """Return the clients that are asked, at most as many as the terms allow; earlier ones come first."""
         if not self._is_paid(terms):
-            self._store.announce(terms, [])
+            self.store.announce(terms, [])
             return sorted(clients)
-        announced, earlier = self._store.announced(terms.round, terms.channel)
+        announced, earlier = self.store.announced(terms.round, terms.channel)
         earlier = earlier if announced == terms else []
         admitted = sorted(clients, key=lambda name: (name not in earlier, name))[: terms.most]
-        self._store.announce(terms, sorted({*earlier, *admitted}))
+        self.store.announce(terms, sorted({*earlier, *admitted}))
         return sorted(admitted)
 
     def _is_paid(self, terms: SumTerms) -> bool:
@@ -388,17 +382,13 @@ class HelperSums:
         if groups <= 1:
             return dict.fromkeys(clients, 0)
         drawn = 0 if self._config.capabilities.closed_form else number  # its sums of one client stay in one group
-        found = assign(clients, groups, self._config.seed, drawn, self._store.groups(number))
-        self._store.write_groups(number, found)
+        found = assign(clients, groups, self._config.seed, drawn, self.store.groups(number))
+        self.store.write_groups(number, found)
         return found
-
-    def is_announced(self, number: int, channel: str) -> bool:
-        """Return True if clients may have the terms of a sum."""
-        return self._store.announced(number, channel)[0] is not None
 
     def pending(self, number: int, channel: str) -> FixedSum | None:
         """Return the sum whose set of clients was final when the server stopped."""
-        found = self._store.find(number, channel)
+        found = self.store.find(number, channel)
         return found if found and found.terms.roster == self._roster.digest else None
 
     def limit(self, terms: SumTerms) -> int:
@@ -450,7 +440,7 @@ class HelperSums:
         terms_of_it = fixed.terms if fixed else terms
         try:
             members = self._membership.members.at(terms_of_it.members)
-            opening = Opening(terms_of_it, self._roster, members, self._membership.check, self._exchange, self._store)
+            opening = Opening(terms_of_it, self._roster, members, self._membership.check, self._exchange, self.store)
             if fixed is None:
                 fixed, rejected = opening.close(uploads, failed)
             vector = decode(opening.open(fixed), fixed.terms)
@@ -459,18 +449,6 @@ class HelperSums:
             raise self._lose(terms, rejected, start, lost) from None
         self._record(terms, len(fixed.boxes), rejected, start)
         return Total(vector, fixed.clients, fixed.steps, self._longest(fixed), self._spread(fixed), rejected)
-
-    def spool(self) -> Spool:
-        """Return a store of the uploads of one sum until it is opened."""
-        return self._store.spool()
-
-    def next_number(self, channel: str) -> int:
-        """Return a number that no sum of the channel had; for channels whose numbers are not those of rounds."""
-        return self._store.next_number(channel)
-
-    def forget(self, number: int, *channels: str) -> None:
-        """Remove the files of the channels' sums up to a round."""
-        self._store.clear(number, *channels)
 
     def _lose(self, terms: SumTerms, rejected: Mapping[str, str], start: float, lost: SumLostError) -> SumLostError:
         """Record a lost sum; its files stay until the round is done, so that a resumed round is lost, too."""

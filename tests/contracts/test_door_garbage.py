@@ -32,7 +32,8 @@ from common.door.frames import CHUNK_BYTES, PROTOCOL, Rate
 from common.door.identity import CURVE
 from common.errors import FedloomError, WireError
 from common.node_names import to_pem
-from deploy.superlink.door import OpenTask, StreamEndError, _parse
+from deploy.superlink.admission import NoticeError
+from deploy.superlink.door import OpenTask, _parse
 from server.exchange.flower import encode_record
 from studies.faults.attacks import mutate
 from tests.support.doors import FakeNode, open_door
@@ -106,7 +107,7 @@ def test_mutated_frames_raise_typed_errors_alone_at_the_door(node: FakeNode) -> 
         for content in islice(garbage, MUTATIONS):
             try:
                 door._handle(stream, _parse(content))
-            except (StreamEndError, WireError) as error:
+            except (NoticeError, WireError) as error:
                 ends[type(error).__name__] += 1
                 stream.reply = stream.body = None
             if task.answer:
@@ -115,7 +116,7 @@ def test_mutated_frames_raise_typed_errors_alone_at_the_door(node: FakeNode) -> 
         call.cancel()
 
     play(node, attack)
-    assert ends.keys() == {"StreamEndError", "WireError"}
+    assert ends.keys() == {"NoticeError", "WireError"}
     assert min(*ends.values(), answers) > MUTATIONS // 100
 
 

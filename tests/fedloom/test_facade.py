@@ -19,7 +19,7 @@ from deploy.cli.app import app, load
 from deploy.cli.commands import COMMANDS
 from deploy.cli.options import DataRequest, RunRequest, TrainingData
 from deploy.federation.here import Here
-from deploy.tasks.registry import usable_tasks
+from deploy.tasks.registry import DEPLOY_TASKS
 from deploy.tasks.traffic.task import TASK as TRAFFIC
 from deploy.tasks.traffic.task import SensorRequest
 from fedloom.arguments import RENAMED
@@ -46,7 +46,7 @@ def test_an_unknown_name_is_an_attribute_error() -> None:
 PRINTING = {"json", "quiet", "verbose"}
 OF_A_RUN = {"run", "checkpoint", "state_dir"}
 """Options of a run, which is the object itself, and of its models."""
-ANSWERED = {option.name for task in usable_tasks() for option in task.query}
+ANSWERED = {option.name for task in DEPLOY_TASKS.usable() for option in task.query}
 
 
 @pytest.mark.parametrize(

@@ -14,11 +14,7 @@ from server.settings import ServerSettings
 
 @pytest.mark.parametrize(
     ("options", "seconds"),
-    [
-        ({}, 20.0),
-        ({"federation.upload": 90.0}, 90.0),
-        ({"federation.upload": 90.0, "federation.deadline": 60.0}, 60.0),
-    ],
+    [({}, 20.0), ({"federation.upload": 90.0}, 90.0), ({"federation.upload": 90.0, "federation.deadline": 60.0}, 60.0)],
 )
 def test_an_upload_takes_at_most_its_configured_time_and_at_most_a_round(
     options: dict[str, Scalar], seconds: float, monkeypatch: pytest.MonkeyPatch, tmp_path: Path

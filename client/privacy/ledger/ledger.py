@@ -260,9 +260,7 @@ class Ledger:
                 return cached
             if self._alone:
                 self._check_alone(db)
-            if (
-                queries.account_name(db, self.unit) != terms.account
-            ):  # another client of these data chose another account
+            if queries.account_name(db, self.unit) != terms.account:  # another client of these data chose another one
                 self._open(db, self.account)
                 self._check_account(terms)
             self._check_affordable(db, slot, terms.cost, limits)

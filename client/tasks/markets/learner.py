@@ -161,14 +161,8 @@ def prepare(market: Market, catalogue: MarketCatalogue, options: MarketsOptions,
     split = split_market(market, options, seed)
     items = split.graph.items
     has_texts = options.features != "ids" and any(catalogue.text(item) for item in items.tolist())
-    return ReadyMarket(
-        split,
-        item_features(catalogue, items, options),
-        has_texts,
-        _counts(split, catalogue, options, seed),
-        seed,
-        options,
-    )
+    vectors, counts = item_features(catalogue, items, options), _counts(split, catalogue, options, seed)
+    return ReadyMarket(split, vectors, has_texts, counts, seed, options)
 
 
 def _counts(split: SplitMarket, catalogue: MarketCatalogue, options: MarketsOptions, seed: int) -> Arrays:

@@ -183,12 +183,7 @@ NONE_OWN = "no other pair of devices can take a rule that the home has"
 
 
 def recommend(
-    config: RunConfig,
-    catalogue: RuleCatalogue,
-    trained: Arrays,
-    home: Home,
-    options: ListOptions,
-    baseline: str = "",
+    config: RunConfig, catalogue: RuleCatalogue, trained: Arrays, home: Home, options: ListOptions, baseline: str = ""
 ) -> tuple[list[Recommendation], str]:
     """Return the rules to add to a home, and why there is none; see `list_rules`.
 

@@ -3,7 +3,7 @@
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from itertools import pairwise
+from itertools import chain, pairwise
 
 import numpy as np
 from numpy.typing import NDArray
@@ -75,13 +75,8 @@ class VisitHistory:
     @classmethod
     def of(cls, sessions: Sequence[Clicks]) -> "VisitHistory":
         """Count over a visitor's sessions."""
-        visits: Counter[int] = Counter()
-        pairs: Counter[tuple[int, int]] = Counter()
-        for session in sessions:
-            clicks = session.tolist()
-            visits.update(clicks)
-            pairs.update(pairwise(clicks))
-        return cls(visits, pairs)
+        clicks = [session.tolist() for session in sessions]
+        return cls(Counter(chain.from_iterable(clicks)), Counter(chain.from_iterable(map(pairwise, clicks))))
 
     def without(self, session: Clicks) -> "VisitHistory":
         """Return the history without one session, to keep a training target out of its features."""
@@ -114,10 +109,8 @@ def history_features(prefix: Clicks, history: VisitHistory, rows: slist.Rows | N
     )
     items, index = np.unique(np.concatenate([items for items, _ in columns]), return_inverse=True)
     values = np.zeros((len(items), len(FEATURES)), np.float32)
-    first = 0
-    for feature, (feature_items, amounts) in enumerate(columns):
-        values[index[first : first + len(feature_items)], feature] = amounts
-        first += len(feature_items)
+    features = np.repeat(np.arange(len(columns)), [len(of_feature) for of_feature, _ in columns])
+    values[index, features] = np.concatenate([amounts for _, amounts in columns])
     return ItemFeatures(items, values)
 
 

@@ -1,5 +1,7 @@
 """Session networks with named inputs, for export."""
 
+from functools import partial
+
 import numpy as np
 import torch
 from torch import Tensor, nn
@@ -77,11 +79,7 @@ class ClosedFormNetwork(nn.Module):
 
 def exportable_rows(solved: Arrays, items: int) -> ExportableNetwork:
     """Return the closed form with the features of one session as inputs; a size is a number of items."""
-
-    def sample(size: int, rng: np.random.Generator) -> Arrays:
-        return sample_history(items, size, rng)
-
-    return ExportableNetwork(ClosedFormNetwork(solved), HISTORY_AXES, sample, "logits")
+    return ExportableNetwork(ClosedFormNetwork(solved), HISTORY_AXES, partial(sample_history, items), "logits")
 
 
 def sample_history(items: int, size: int, rng: np.random.Generator) -> Arrays:

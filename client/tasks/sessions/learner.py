@@ -128,9 +128,8 @@ def gather_items(
     if CLOSED in batch:
         placed[CLOSED] = batch[CLOSED][:, gathered]
     if "index" in batch:
-        placed["index"] = (row_of[batch["index"] + 1] - 1).clamp(
-            min=0
-        )  # padding may name an item that was not gathered
+        # padding may name an item that was not gathered
+        placed["index"] = (row_of[batch["index"] + 1] - 1).clamp(min=0)
     rows = torch.cat([torch.zeros(1, dtype=torch.int64), gathered + 1]).numpy()
     return GatheredBatch({table: rows}, {**batch, **placed, WEIGHTS: weights})
 

@@ -130,14 +130,9 @@ def calibrate(readings: WindowedReadings, groups: Ints, coverage: float, *, one_
     ends = np.searchsorted(readings.window, later, side="right")
     for first, bound in zip(ends, thresholds[len(windows) + 1 :], strict=True):
         margins[first:] = bound - end
-    return Calibrated(
-        Ranges(middle - end * spread, middle + end * spread, spread=spread),
-        margins,
-        coverage,
-        float(np.mean(scores <= end)),
-        float(numbers.mean() / readings.length),
-        len(windows),
-    )
+    ranges = Ranges(middle - end * spread, middle + end * spread, spread=spread)
+    held, seen = float(np.mean(scores <= end)), float(numbers.mean() / readings.length)
+    return Calibrated(ranges, margins, coverage, held, seen, len(windows))
 
 
 def _fit(readings: WindowedReadings, usable: Flags, groups: Ints) -> tuple[Floats, Floats, Floats]:

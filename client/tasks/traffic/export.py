@@ -11,11 +11,7 @@ from common.arrays import Arrays
 from common.tasks.traffic.model import GRUCell, ProfileForecaster, Recurrent
 from common.tasks.traffic.options import TrafficOptions
 
-LAYERS: dict[type[nn.Module], Callable[..., nn.RNNBase]] = {
-    nn.RNNCell: nn.RNN,
-    GRUCell: nn.GRU,
-    nn.LSTMCell: nn.LSTM,
-}
+LAYERS: dict[type[nn.Module], Callable[..., nn.RNNBase]] = {nn.RNNCell: nn.RNN, GRUCell: nn.GRU, nn.LSTMCell: nn.LSTM}
 
 
 class StackedRecurrent(nn.Module):

@@ -12,6 +12,7 @@ from client.tasks.traffic.baseline import fit_ridge, profile
 from client.tasks.traffic.data.series import Series, split_series
 from client.tasks.traffic.metrics import correct, limits, next_bounds
 from client.tasks.traffic.sensor import (
+    OwnForecaster,
     Sensor,
     joint_ridge,
     prepare,
@@ -166,15 +167,11 @@ def held_later(sensor: Sensor) -> tuple[float, int]:
 
 def _errors(learner: Forecaster, sensor: Sensor, model: Arrays, pooled: Arrays, fault: str) -> tuple[Floats, Floats]:
     """Return the bounds of past errors of the model, or of the profile after a fault, P × D."""
-    if not fault:
-        held = with_federated_ridge(sensor, pooled, learner.options)
-        return next_bounds(partial(learner.forecasts, model, held), held)
-
-    def usual(first: Ints) -> Floats:
-        profile: Floats = sensor.profile[first[:, None] + np.arange(learner.options.horizon)]
-        return profile
-
-    return next_bounds(usual, sensor)
+    if fault:
+        learner = OwnForecaster(learner.options, learner.variables, with_ridge=False)
+    else:
+        sensor = with_federated_ridge(sensor, pooled, learner.options)
+    return next_bounds(partial(learner.forecasts, model, sensor), sensor)
 
 
 def _longer(sensor: Sensor, options: TrafficOptions, *, residual: bool) -> Sensor:

@@ -222,12 +222,8 @@ def with_pooled_property(sensor: Sensor, statics: Arrays, options: TrafficOption
     """
     low, high = (statics.get(name, np.zeros(0)) for name in POOLED)
     ranges = sensor.ranges
-    if (
-        not is_cold_start(sensor, options)
-        or not sensor.usable.any()
-        or low.shape[1:] != ranges.low.shape
-        or low.shape != high.shape
-    ):
+    fits = low.shape[1:] == ranges.low.shape and low.shape == high.shape
+    if not (fits and is_cold_start(sensor, options) and sensor.usable.any()):
         return sensor
     clock, readings = sensor.clock[sensor.usable], ranges.bounded_values(sensor.values[sensor.usable])
     j = int(np.argmin([np.square(readings - table[clock]).mean() for table in middle(low, high)]))

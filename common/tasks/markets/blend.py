@@ -21,7 +21,7 @@ import numpy as np
 
 from common.arrays import Array, Arrays, Floats, Floats32, Ints
 from common.errors import WireError
-from common.tasks.closed_form import Entries, RowNames, check_ids, check_sizes, choose_used, first_size
+from common.tasks.closed_form import Entries, RowNames, check_ids, check_sizes, choose_used, ends_of, first_size
 from common.tasks.markets.pairs import (
     COLD_FEATURES,
     DEGREES,
@@ -209,8 +209,7 @@ def _counts(solved: Arrays, pairs: Floats) -> Arrays:
     """Return the sums of all pairs i ≤ j of the chosen items as counts over the vocabulary."""
     items, size = solved[ITEMS], int(solved[SIZES][0])
     ids = np.flatnonzero(pairs > MIN_COUNT)
-    large = ((np.sqrt(8.0 * ids + 1) - 1) / 2).astype(np.int64)
-    small = ids - large * (large + 1) // 2
+    small, large = ends_of(ids)
     is_pair, degrees = small < large, np.zeros(size)
     degrees[items[large[~is_pair]]] = pairs[ids[~is_pair]]
     ends = np.stack([items[small[is_pair]], items[large[is_pair]]], axis=1)

@@ -100,10 +100,9 @@ class OtherMarketCounts:
         """Return zero counts of n items, for runs without sums."""
         from scipy.sparse import csr_array
 
-        empty = np.zeros((2, 0), np.int64)
-        return cls(
-            csr_array((np.zeros(0, np.float32), (empty[0], empty[1])), shape=(size, size)), np.zeros(size, np.float32)
-        )
+        ends = np.zeros((2, 0), np.int64)
+        pairs = csr_array((np.zeros(0, np.float32), (ends[0], ends[1])), shape=(size, size))
+        return cls(pairs, np.zeros(size, np.float32))
 
     @classmethod
     def of(cls, counts: Arrays, items: Array) -> "OtherMarketCounts":

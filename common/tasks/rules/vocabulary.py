@@ -17,13 +17,7 @@ Edges = Ints
 SEPARATOR = " → "
 """Text between the two parts of a relation's name."""
 
-OPPOSITES = (
-    ("turn on", "turn off"),
-    ("open", "close"),
-    ("lock", "unlock"),
-    ("arm", "disarm"),
-    ("start", "stop"),
-)
+OPPOSITES = (("turn on", "turn off"), ("open", "close"), ("lock", "unlock"), ("arm", "disarm"), ("start", "stop"))
 """Actions that contradict each other; see `RuleCatalogue.opposites`."""
 
 

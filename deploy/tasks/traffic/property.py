@@ -21,15 +21,7 @@ from common.logic.mining import mine
 from common.tasks.traffic.options import TrafficOptions
 from common.tasks.traffic.properties import Differences
 from common.tasks.traffic.vocabulary import DAY, SensorVariables, duration
-from deploy.tasks.traffic.words import (
-    Stretch,
-    clock,
-    describe_formula,
-    digits_for,
-    number,
-    percent,
-    stretches,
-)
+from deploy.tasks.traffic.words import Stretch, clock, describe_formula, digits_for, number, percent, stretches
 
 MERGE_SHARE = 0.05
 """Share of a variable's span by which neighbouring bounds may differ to be merged."""

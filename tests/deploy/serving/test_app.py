@@ -185,8 +185,8 @@ def test_importing_the_server_imports_no_torch(tmp_path: Path) -> None:
     program = """
 import sys
 import deploy.commands.serve_model, deploy.serving.service, deploy.serving.load
-from deploy.tasks.registry import usable_tasks
-for task in usable_tasks():
+from deploy.tasks.registry import DEPLOY_TASKS
+for task in DEPLOY_TASKS.usable():
     if task.serving: task.serving.load()
 assert not {"torch", "flwr", "matplotlib"} & set(sys.modules)
 """

@@ -243,9 +243,8 @@ def local_spacing(rows: Tidy, each: Ints) -> Ints:
     mean = np.where(np.abs(meant - mean) <= EXACT * mean, meant, mean)
     usual = each[rows.site[begins]]
     other = (lengths >= REGIME) & same[begins] & (np.abs(mean - usual) > ALIKE * usual)
-    kept_on = ~same[np.minimum(begins + lengths, len(same) - 1)] | (
-        begins + lengths == len(same)
-    )  # the site's last reading
+    is_last = begins + lengths == len(same)  # reading of the site
+    kept_on = ~same[np.minimum(begins + lengths, len(same) - 1)] | is_last
     for begin, length, seconds, to_end in zip(
         *(of[other].tolist() for of in (begins, lengths, mean, kept_on)), strict=True
     ):
