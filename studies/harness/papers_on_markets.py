@@ -58,7 +58,7 @@ MARKETS = (
         _as_reported((*_on(_COLD, _ORDER, "mrr20"), *_on(_PAIRS, (*_ORDER, *_EFFORT), "mrr20"))),
         _without_texts(_ORDER, "mrr20"),
         f"{_ITEMS}; ten of the paper's 200 rounds, of 20 local steps; on random pairs also of {EFFORT_STEPS}, near its 20"
-        " epochs, and without divergence, of PF-GNN+ three seeds so far",
+        " epochs, and without divergence",
     ),
     PaperClaim(
         "PF-GNN+",

@@ -467,7 +467,7 @@ def _sessions(path: Path, dialect: Dialect) -> Log:
     return log_of_clicks(table.listed(ITEM, SESSION) if ITEMS in table else table, GAP)
 
 
-NO_SESSION = re.compile(rb"(?m)^(?:([#%@]).*|.*\d\d:\d\d:\d\d.*|.* -2 *|([^\t ]+\t[^\t]*[ ,;|].*))$")
+NO_SESSION = re.compile(rb"(?m)^(?:([#%@]).*|.*\d\d:\d\d:\d\d.*|.* -2 *|([^\t \n]+\t[^\t\n]*[ ,;|].*))$")
 """Line of a comment, of a log, of SPMF's sequences with their ends, or of a user and items."""
 
 
