@@ -23,7 +23,7 @@ from tests.contracts.test_planned_resume import test_a_resumed_run_equals_an_uni
 from tests.deploy.conftest import *  # noqa: F403  # its fixture `settings`
 from tests.deploy.simulation.test_population import folds, test_sums_train_the_model_of_single_replies  # noqa: F401
 from tests.deploy.test_secure_sums import test_sums_without_noise_train_the_model_of_single_replies as masked
-from tests.server.planning.test_planner import (  # noqa: F401  # noqa: F401
+from tests.server.planning.test_planner import (  # noqa: F401
     test_a_decision_read_from_json_is_equal,
     test_a_planner_without_a_budget_is_refused_with_a_remedy,
     test_a_plateau_stops_a_run_only_with_early_stopping,
