@@ -60,11 +60,11 @@ def refusal(folder: Path, text: str, *words: str, task: str = "ratings") -> str:
             "line 3, column 'date': '2200-01-01' lies outside the years 1990 to 2100 (1 of 2 cells); "
             "correct it, or leave the cell empty",
         ),
-        ("user,item,rating\nann,t\0a,4\n", "line 2: NUL bytes are no text; save the file as text in UTF-8"),
+        ("user,item,rating\nann,t\0a,4\n", "line 2: NUL bytes are no text; run tr -d '\\0' < '{file}' > 'a-text.csv'"),
     ],
 )
 def test_a_newcomers_file_is_refused_with_what_to_do(text: str, said: str, tmp_path: Path) -> None:
-    assert refusal(tmp_path, text) == said
+    assert refusal(tmp_path, text) == said.format(file=tmp_path / "a.csv")
 
 
 @pytest.mark.parametrize(

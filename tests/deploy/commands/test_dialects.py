@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from typer.testing import CliRunner
 
-from client.data.read import read_all, read_partition
+from client.data.read import WRITTEN, read_all, read_partition
 from client.data.tables.schema import Dialect
 from client.settings import ClientSettings
 from common.errors import ConfigError
@@ -91,7 +91,7 @@ def test_a_client_process_gets_the_dialect_of_its_owner_s_table_only(table: Path
 
     parts = partition_source("ratings", str(table), None, 3, DIALECT)
     written = write_clients("ratings", str(table), parts, tmp_path / "other", tmp_path / "partitions", DIALECT)
-    assert [spec.dialect for spec in written] == [()] * 3
+    assert [spec.dialect for spec in written] == [WRITTEN.options] * 3, "no question that the owner has answered"
     assert {unit.name for spec in written for unit in read_all("ratings", spec.data).units} == {"ann", "bob", "cyd"}
 
 
