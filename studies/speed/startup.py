@@ -1,7 +1,7 @@
 """Processor time and memory of commands at their start, and of clients that wait and that train.
 
 `python -m studies speed startup` starts each command in a process of its own and takes the best of three. Then, for each
-task, `fedloom join` connects over TLS to `fedloom serve` and trains two rounds on four parts of the demo data. Its processor
+task, `fedloom join` connects over TLS to `fedloom serve` and trains two rounds by FedAvg on four parts of the demo data. Its processor
 time is that until the connection, its memory the largest. Waiting memory is that at the connection: PyTorch is imported by the
 first request after it. Private memory is what no other process shares.
 """
@@ -76,8 +76,8 @@ def _join_once(task: str) -> dict[str, float]:
         home, port = Path(folder), free_port()
         ensure_certificates(home / "home", [])
         add_key(home / "home" / "nodes", make_node_key(home / "node.key"), "client", 1)
-        options = ["--task", task, "--clients", "1", "--rounds", "2", "--run-id", RUN, "--home", "home"]
-        ports = ["--port", str(port), "--control-port", str(free_port())]
+        options = ["--task", task, "--method", "fedavg", "--clients", "1", "--rounds", "2", "--run-id", RUN]
+        ports = ["--home", "home", "--port", str(port), "--control-port", str(free_port())]
         server = start_command(stack, home, "server", "serve", *options, *ports)
         keys = ["--ca", "home/ca.pem", "--key", "node.key", "--name", "client", "--state-dir", "state"]
         _wait_for_port(port)
