@@ -1,9 +1,9 @@
 """Processor time and memory of commands at their start, and of clients that wait and that train.
 
 `python -m studies speed startup` starts each command in a process of its own and takes the best of three. Then, for each
-task, `fedloom join` connects over TLS to `fedloom serve` and trains two rounds by FedAvg on four parts of the demo data. Its processor
-time is that until the connection, its memory the largest. Waiting memory is that at the connection: PyTorch is imported by the
-first request after it. Private memory is what no other process shares.
+task, `fedloom join` connects over TLS to `fedloom serve` and trains two rounds by FedAvg on four parts of the demo data. Its
+processor time is that until the connection, its memory the largest. Waiting memory is that at the connection: PyTorch is
+imported by the first request after it. Private memory is what no other process shares.
 """
 
 import argparse
