@@ -111,7 +111,7 @@ def test_a_sum_of_too_few_clients_is_not_opened(tmp_path: Path) -> None:
 def test_a_helper_that_starts_again_costs_the_open_round(
     config: RunConfig, kind: str, lost: int, tmp_path: Path
 ) -> None:
-    """The helper replies with a new key to messages of each kind, and the run goes on with it."""
+    """The helper replies with a new key to messages of each kind, and the run continues with it."""
     federation = SumFederation(tmp_path)
     left = [1, 2]  # the second message of the kind, so that the run has begun
 

@@ -81,10 +81,8 @@ def test_an_unknown_run_names_the_newest_runs(run: RunDirectory, tmp_path: Path)
 
 def test_events_are_read_as_written(run: RunDirectory) -> None:
     start = Start(run="r1", method="fedrule", task="rules", model="paper", seed=3, rounds=2, time=1.5)
-    rest = {"seconds": 0.5, "answered": 3, "asked": 4, "bytes_down": 10, "bytes_up": 20}
-    round_ = RoundEvent(
-        round=1, rounds=2, loss=0.25, metrics={"auc": 0.9}, missing=["c3"], refused={"c2": "why"}, **rest
-    )  # type: ignore[arg-type]
+    round_ = RoundEvent(round=1, rounds=2, loss=0.25, seconds=0.5, answered=3, asked=4, bytes_down=10, bytes_up=20)
+    round_ = replace(round_, metrics={"auc": 0.9}, missing=["c3"], refused={"c2": "why"})
     finish = Finish(status="failed", reason="too few")
     assert list(run.events()) == []
     for event in (start, round_, finish):

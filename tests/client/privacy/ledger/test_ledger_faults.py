@@ -10,7 +10,7 @@ import sys
 import tempfile
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import pytest
 from hypothesis import given
@@ -22,6 +22,7 @@ from client.privacy.ledger.ledger import Ledger
 from common.errors import LedgerError, RefusedError, StateError
 from common.privacy.accounts import Account, Pure, Rdp, Zcdp
 from common.privacy.mechanisms import Gaussian
+from common.privacy.options import Unit
 from tests.support.ledgers import DELTA, Maker, opened, refuses, spend, terms_of
 
 
@@ -51,6 +52,7 @@ from pathlib import Path
 from client.privacy.ledger.database import Slot
 from common.errors import StateError
 from common.privacy.mechanisms import Gaussian
+from common.privacy.options import Unit
 from tests.support.ledgers import opened
 {before}
 try:
@@ -204,7 +206,7 @@ def test_a_clock_that_goes_backwards_does_not_matter(tmp_path: Path, monkeypatch
         lambda: Slot("run", -1),
         lambda: Slot("run", 2**62),
         lambda: Slot("run", True),
-        lambda: Slot("run", 1.0),  # type: ignore[arg-type]
+        lambda: Slot("run", cast(Any, 1.0)),
         lambda: Slot("r" * 201, 1),
         lambda: Terms("client", "gaussian", "replace-one", math.nan, 1.0, "zcdp", 1.0),
         lambda: Terms("client", "gaussian", "replace-one", 1.0, 0.0, "zcdp", 1.0),
@@ -233,7 +235,7 @@ ASKED = st.tuples(
 
 @given(st.sampled_from([Zcdp(), Pure(), Rdp(4)]), st.lists(ASKED, max_size=40), st.floats(0.1, 20))
 def test_no_caller_can_spend_more_than_the_budget(
-    account: Account, asked: list[tuple[str, int, str, str, float, str]], epsilon: float
+    account: Account, asked: list[tuple[str, int, Unit, str, float, str]], epsilon: float
 ) -> None:
     """Replays, other arms, other units and accounts, absurd costs, crashes: what was sent was paid, within the total."""
     ledger, make = Ledger(MEMORY, "client", account, epsilon, DELTA), Maker()
@@ -248,7 +250,7 @@ def test_no_caller_can_spend_more_than_the_budget(
             if what == "acknowledge":
                 ledger.acknowledge(run, number)
                 continue
-            terms = Terms(unit, "gaussian", "replace-one", 2.0, 1.0, name, cost)  # type: ignore[arg-type]
+            terms = Terms(unit, "gaussian", "replace-one", 2.0, 1.0, name, cost)
             sent[ledger.release(Slot(run, number), terms, crash if what == "crash" else make)] = cost
         except RefusedError:
             assert ledger.spent() == before

@@ -1,6 +1,7 @@
 """A ledger is found beside renamed, copied, moved or changed data, and its loss is detected."""
 
 import shutil
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -134,10 +135,10 @@ def test_ledgers_of_state_folders_are_at_their_newest_path_or_reported_as_gone(d
 
 
 @pytest.mark.parametrize("way", [shutil.copy, shutil.move])
-def test_a_copy_or_a_renamed_file_shares_it(way: object, data: Path, tmp_path: Path) -> None:
+def test_a_copy_or_a_renamed_file_shares_it(way: Callable[[Path, Path], object], data: Path, tmp_path: Path) -> None:
     spend_on(data, tmp_path / "state")
     other = tmp_path / "elsewhere.csv"
-    way(data, other)  # type: ignore[operator]
+    way(data, other)
     assert spend_on(other, tmp_path / "state", 2) == data.parent / ".homes.csv.fedloom-ledger"
     assert ledger_of(other, tmp_path / "state").spent() == pytest.approx(0.2)
 
