@@ -159,12 +159,13 @@ class Registry(Mapping[str, EntryT], Generic[EntryT]):
         package = f"{self._kind} '{name}' of {_distribution(point)}"
         try:
             plugin = point.load()
-        except Exception as error:
+        except (Exception, SystemExit) as error:
             raise ConfigError(
-                f"{package} cannot be imported ({type(error).__name__}: {error}); uninstall it"
+                f"{package} cannot be imported ({type(error).__name__}: {error}); correct or uninstall it"
             ) from error
         if not isinstance(plugin, self._base):
-            raise ConfigError(f"{package}: {point.value} is a {type(plugin).__name__}, not a {self._base.__name__}")
+            found = f"{point.value} is a {type(plugin).__name__}, not a {self._base.__name__}"
+            raise ConfigError(f"{package}: {found}; correct or uninstall the package")
         if not NAME.fullmatch(name) or _declared_name(plugin) != name:
             raise ConfigError(
                 f"{package}: {point.value} is named '{_declared_name(plugin)}'; use one lower-case name in both"

@@ -14,6 +14,7 @@ import torch
 from client.training.stacks import Tensors
 from common.arrays import Arrays, Floats, Ints
 from common.models import build_model
+from common.tasks.networks import NETWORKS, NetworkSpec
 from common.tasks.options import VARIANTS
 from common.tasks.spec import OptionsT, TaskRun, TaskSpec, VocabularyT
 from common.wire.messages import Metrics, TrainRequest
@@ -185,11 +186,13 @@ class HasModule:
 
 def shell(spec: TaskSpec[OptionsT, VocabularyT], run: TaskRun[OptionsT, VocabularyT]) -> nn.Module:
     """Return the module shared by all clients of a thread; the vocabulary must be hashable."""
-    return _shell(spec, run, get_ident())
+    return _shell(spec, run, get_ident(), None if run.model in VARIANTS else NETWORKS[run.model])
 
 
 @lru_cache(maxsize=4)
-def _shell(spec: TaskSpec[OptionsT, VocabularyT], run: TaskRun[OptionsT, VocabularyT], thread: int) -> nn.Module:
+def _shell(
+    spec: TaskSpec[OptionsT, VocabularyT], run: TaskRun[OptionsT, VocabularyT], thread: int, network: NetworkSpec | None
+) -> nn.Module:
     return build_model(spec, run)
 
 

@@ -7,6 +7,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from common.errors import ConfigError
 from common.registry import Registry
 from common.tasks.options import VARIANTS, Capabilities
 from common.tasks.registry import TASKS
@@ -26,12 +27,21 @@ class NetworkSpec:
         summary: One line for `fedloom methods`.
         build: Build the module from its numbers of inputs and of outputs, with parameters from torch's global generator;
             imports torch inside. Its `forward` takes a `torch_geometric.data.Data`.
+
+    Raises:
+        ConfigError: fedloom has a model of this name, or no task has the other.
     """
 
     name: str
     task: str
     summary: str
     build: "Callable[[int, int], nn.Module]"
+
+    def __post_init__(self) -> None:
+        if self.name in VARIANTS:
+            raise ConfigError(f"network '{self.name}' has the name of a model of fedloom; choose another name")
+        if self.task not in TASKS:
+            raise ConfigError(f"network '{self.name}': {TASKS.describe_unknown(self.task)}")
 
 
 SEED = "network.seed"

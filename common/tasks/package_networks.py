@@ -4,8 +4,9 @@ A network trains one client at a time, in PyTorch's own autograd. Its buffers st
 parameters alone. BatchNorm takes the statistics of the nodes at hand, in training and in evaluation.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
+from copy import copy
 from typing import Any, NoReturn
 
 import torch
@@ -13,8 +14,11 @@ from torch import Tensor, nn
 from torch.nn.modules.batchnorm import _BatchNorm
 from torch_geometric.data import Data
 
-from common.errors import ConfigError
+from common.errors import ConfigError, FedloomError
 from common.tasks.networks import NETWORKS, label
+from common.text import printable
+
+FLOATS = torch.float32, torch.float64, torch.float16, torch.bfloat16
 
 REMEDY = "correct the package, or remove --model"
 
@@ -34,59 +38,98 @@ class PackageNetwork(nn.Module):
 
     def __init__(self, name: str, inputs: int, outputs: int, *, noised: bool) -> None:
         super().__init__()
-        self.label, self.outputs = label(name), outputs
+        self.label, self.outputs, self.is_checked = label(name), outputs, False
         try:
-            self.network = NETWORKS[name].build(inputs, outputs)
-        except Exception as error:
-            self._refuse(f"cannot be built ({type(error).__name__}: {error})", error)
-        for norm, module in self.network.named_modules():
+            network: Any = NETWORKS[name].build(inputs, outputs)
+        except (Exception, SystemExit) as error:
+            self._refuse("cannot be built", error)
+        if not isinstance(network, nn.Module):
+            self._refuse(f"is built as {type(network).__name__}; return a module of torch.nn")
+        self.network = network.eval()
+        for norm, module in network.named_modules():
             if isinstance(module, _BatchNorm):
                 self._settle_(norm, module, noised)
-        self.network.eval()
 
     def check_on(self, data: Data, rows: int) -> None:
-        """Check shape and gradients on an example.
+        """Check an example's output and gradients, the parameters, and that nothing else changes.
 
         Raises:
-            ConfigError: The output is of another shape, no parameter has a gradient, or a buffer changes.
+            ConfigError: The network cannot be trained, or its output depends on more than parameters, data and seed.
         """
-        before = {name: buffer.clone() for name, buffer in self.network.named_buffers()}
-        with self.step(torch.zeros((), dtype=torch.int64)):
-            output = self.compute(data, rows)
-        parameters = [p for p in self.network.parameters() if p.requires_grad]
-        found = output.requires_grad and torch.autograd.grad(output.sum(), parameters, allow_unused=True)
+        seed, inputs = torch.randint(2**62, ()), data.to_dict()
+        copies = {n: t.clone() for n, t in inputs.items()}
+        with self.step(seed):
+            self.compute(copy(data), rows)  # lazy modules build their parameters
+        self._check_parameters()
+        buffers = {n: t.clone() for n, t in self.network.named_buffers()}
+        with self.step(seed):
+            output = self.compute(copy(data), rows)
+        with self.step(seed):
+            again = self.compute(copy(data), rows)
+            found = again.requires_grad and torch.autograd.grad(
+                again.sum(), [*self.network.parameters()], allow_unused=True
+            )
         if not found or all(gradient is None for gradient in found):
             self._refuse("gives no parameter a gradient; return what the parameters compute, without detach or no_grad")
-        for name, buffer in self.network.named_buffers():
-            if not torch.equal(buffer, before[name]):
-                self._refuse(f"changes the buffer '{name}' in training, and clients send parameters alone; remove it")
+        if changed := _changed(copies, inputs):
+            self._refuse(f"changes its input '{changed}'; change a copy")
+        if changed := _changed(buffers, dict(self.network.named_buffers())):
+            self._refuse(f"changes the buffer '{changed}' in training, and clients send parameters alone; remove it")
+        if not output.isfinite().all():
+            self._refuse("returns NaN or infinity on an example; bound its numbers")
+        if not torch.equal(output, again):
+            self._refuse(
+                "returns other numbers for equal data and seed; keep no state, and draw from torch's generator"
+            )
+        self.is_checked = True
 
     def compute(self, data: Data, rows: int) -> Tensor:
         """Return the network's output, rows × outputs.
 
         Raises:
-            ConfigError: It fails, or the output is of another shape.
+            ConfigError: It fails, or the output is of another form.
         """
         try:
             output: Any = self.network(data)
-        except Exception as error:  # its text may hold data: it is in the log alone
-            self._refuse(f"fails in forward ({type(error).__name__})", error)
-        shape = tuple(output.shape) if isinstance(output, Tensor) else type(output).__name__
-        if shape != (rows, self.outputs) or not output.is_floating_point():
-            self._refuse(f"returns {shape} for {rows} rows; return float logits of shape ({rows}, {self.outputs})")
+        except (Exception, SystemExit) as error:
+            self._refuse("fails in forward", error)
+        shape, device, found = (rows, self.outputs), data.x.device, type(output).__name__
+        if isinstance(output, Tensor):
+            found = f"{tuple(output.shape)} of {output.dtype}, {output.layout} on {output.device}"
+        if found not in [f"{shape} of {dtype}, torch.strided on {device}" for dtype in FLOATS]:
+            fault = f"{found}; return one tensor of floats of shape {shape} on {device}"
+            self._refuse(f"returns {'another form than on the example' if self.is_checked else fault}")  # no row counts
         checked: Tensor = output
         return checked
 
     @contextmanager
     def step(self, seed: Tensor) -> Iterator[None]:
-        """Let the network train inside the block, with random numbers of this seed."""
-        with torch.random.fork_rng(devices=[]):
+        """Let the network train inside the block, with random numbers of this seed.
+
+        Raises:
+            ConfigError: The network fails, such as where its gradient is computed.
+        """
+        with torch.random.fork_rng(devices=[]), torch.enable_grad():
             torch.manual_seed(int(seed))
             self.network.train()
             try:
                 yield
+            except FedloomError:
+                raise
+            except Exception as error:
+                self._refuse("fails in training", error)
             finally:
                 self.network.eval()
+
+    def _check_parameters(self) -> None:
+        for name, p in self.network.named_parameters():
+            if not p.requires_grad:
+                self._refuse(f"has the frozen parameter '{name}'; register it as a buffer, which stays as it is built")
+            if p.dtype not in FLOATS[:2] or p.is_meta or not p.dim() or not p.isfinite().all():
+                self._refuse(
+                    f"has the parameter '{name}' of {p.dtype} and shape {tuple(p.shape)} on {p.device};"
+                    " build finite float32 numbers of one dimension or more on the CPU"
+                )
 
     def _settle_(self, name: str, norm: "_BatchNorm", noised: bool) -> None:
         if noised:
@@ -94,8 +137,15 @@ class PackageNetwork(nn.Module):
         norm.track_running_stats = False
         norm.running_mean = norm.running_var = norm.num_batches_tracked = None
 
-    def _refuse(self, fault: str, error: Exception | None = None) -> NoReturn:
+    def _refuse(self, fault: str, error: BaseException | None = None) -> NoReturn:
+        if error:  # after the example its text may hold data: then it is in the log alone
+            fault += f" ({type(error).__name__}{'' if self.is_checked else printable(f': {error}')})"
         raise ConfigError(f"{self.label} {fault}; {REMEDY}") from error
+
+
+def _changed(before: Mapping[str, Tensor], after: Mapping[str, Tensor]) -> str:
+    """Return the name of the first tensor with other numbers than before; empty without any."""
+    return next((name for name, t in before.items() if not torch.equal(t, after[name])), "")
 
 
 class RulesNetwork(PackageNetwork):

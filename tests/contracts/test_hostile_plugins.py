@@ -44,7 +44,10 @@ def test_tasks_and_methods_of_packages_train_like_ours(tmp_path: Path, monkeypat
 BROKEN: dict[str, tuple[Mapping[str, object], str]] = {
     "raises on import": ({"weather": "no_such_package:TASK"}, r"cannot be imported \(ModuleNotFoundError"),
     "lacks the object": ({"weather": "common.tasks.rules.task:NOTHING"}, r"cannot be imported \(AttributeError"),
-    "registers a text": ({"weather": "common.tasks.registry:FIRST_TASK"}, "is a str, not a TaskSpec"),
+    "registers a text": (
+        {"weather": "common.tasks.registry:FIRST_TASK"},
+        "is a str, not a TaskSpec; correct or uninstall the package",
+    ),
     "another name": ({"weather": "common.tasks.rules.task:TASK"}, "is named 'rules'"),
     "no usable name": ({"Weather!": "common.tasks.rules.task:TASK"}, "is named 'rules'"),
 }

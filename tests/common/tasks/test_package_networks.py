@@ -1,9 +1,12 @@
 """Networks of packages: their data, what is refused, and training without stacks in three tasks."""
 
+import sys
 from collections.abc import Callable
+from dataclasses import replace
 from importlib import import_module
+from itertools import count
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import pytest
 import torch
@@ -12,11 +15,14 @@ from torch_geometric.data import Data
 from torch_geometric.nn import SGConv, global_add_pool
 from torch_geometric.utils import to_dense_adj
 
+from client.tasks.learner import shell
 from common.config.parse import flatten, parse
 from common.errors import ConfigError
 from common.options import Scalar
 from common.tasks.networks import NETWORKS, NetworkSpec
 from common.tasks.package_networks import RulesNetwork, SessionsNetwork, graph_of_sessions
+from common.tasks.registry import TASKS
+from common.tasks.rules.vocabulary import demo_catalogue
 from deploy.cli.options import RunRequest
 from deploy.federation.request import resolve
 from fedloom import simulate
@@ -74,11 +80,25 @@ class Changed(Pairs):
         self.change = change
 
     def forward(self, data: Data) -> Tensor:
+        self.data = data
         return self.change(self, super().forward(data))
 
 
 def failing(*_: Any) -> Any:
     raise RuntimeError("a value of the data")
+
+
+DRAWS = count(1)
+
+
+def change_input(network: Any, scores: Tensor) -> Tensor:
+    network.data.x.mul_(2)
+    return scores
+
+
+def with_parameter(network: nn.Module, numbers: Tensor) -> nn.Module:
+    network.register_parameter("further", nn.Parameter(numbers))
+    return network
 
 
 def count_up(network: Any, scores: Tensor) -> Tensor:
@@ -88,12 +108,44 @@ def count_up(network: Any, scores: Tensor) -> Tensor:
 
 FAULTS: dict[str, tuple[Build, str]] = {
     "build": (failing, r"cannot be built \(RuntimeError: a value of the data\)"),
-    "forward": (lambda f, r: Changed(f, r, failing), r"fails in forward \(RuntimeError\);"),
+    "no module": (lambda f, r: cast(nn.Module, Pairs), "is built as type; return a module of torch.nn"),
+    "forward": (
+        lambda f, r: Changed(f, r, failing),
+        r"fails in forward \(RuntimeError: a value of the data\);",
+    ),
+    "exit": (lambda f, r: Changed(f, r, lambda *_: sys.exit(3)), r"fails in forward \(SystemExit: 3\);"),
     "shape": (
         lambda f, r: Changed(f, r, lambda network, scores: scores[:, 1:]),
-        r"returns \(4, 2\) for 4 rows; return float logits of shape \(4, 3\)",
+        r"returns \(4, 2\) of torch.float32, torch.strided on cpu; return one tensor of floats of shape \(4, 3\) on cpu",
     ),
-    "no tensor": (lambda f, r: Changed(f, r, lambda network, scores: 1), "returns int for 4 rows"),
+    "no tensor": (lambda f, r: Changed(f, r, lambda network, scores: 1), "returns int; return one tensor"),
+    "integers": (lambda f, r: Changed(f, r, lambda network, scores: scores.long()), r"returns \(4, 3\) of torch.int64"),
+    "device": (
+        lambda f, r: Changed(f, r, lambda network, scores: scores.to("meta")),
+        ".* torch.strided on meta; return",
+    ),
+    "not a number": (lambda f, r: Changed(f, r, lambda network, scores: scores / 0), "returns NaN or infinity"),
+    "in place": (
+        lambda f, r: Changed(f, r, lambda network, scores: scores.exp().sqrt().zero_()),
+        r"fails in training \(RuntimeError: one of the variables needed for gradient computation",
+    ),
+    "state": (
+        lambda f, r: Changed(f, r, lambda network, scores: scores * next(DRAWS)),
+        "returns other numbers for equal data and seed; keep no state, and draw from torch's generator",
+    ),
+    "input": (lambda f, r: Changed(f, r, change_input), "changes its input 'x'; change a copy"),
+    "frozen": (
+        lambda f, r: Pairs(f, r).requires_grad_(False),
+        "has the frozen parameter 'layer.weight'; register it as",
+    ),
+    "scalar": (
+        lambda f, r: with_parameter(Pairs(f, r), torch.zeros(())),
+        r"has the parameter 'further' of torch.float32 and shape \(\) on cpu; build finite float32 numbers",
+    ),
+    "complex": (
+        lambda f, r: with_parameter(Pairs(f, r), torch.zeros(3, dtype=torch.complex64)),
+        "has the parameter 'further' of torch.complex64",
+    ),
     "no gradient": (
         lambda f, r: Changed(f, r, lambda network, scores: scores.detach()),
         "gives no parameter a gradient; return what the parameters compute",
@@ -123,6 +175,26 @@ def test_a_fault_names_the_package_and_the_remedy(add: Add, fault: str) -> None:
     with pytest.raises(ConfigError, match=f"network 'faulty' of this process {message}") as raised:
         RulesNetwork("faulty", 5, 3, noised=fault == "noise")
     assert str(raised.value).endswith("; correct the package, or remove --model")
+
+
+def test_what_a_network_finds_in_data_stays_out_of_messages(add: Add) -> None:
+    add("late", "rules", lambda f, r: Changed(f, r, lambda n, scores: scores if len(n.data.x) < 4 else failing()))
+    add("short", "rules", lambda f, r: Changed(f, r, lambda n, scores: scores if len(n.data.x) < 4 else scores[1:]))
+    data = torch.eye(5).unsqueeze(0), torch.zeros(1, 5, 5), torch.ones(()), None
+    with pytest.raises(ConfigError, match=r"'late' of this process fails in forward \(RuntimeError\);"):
+        RulesNetwork("late", 5, 3, noised=False)(*data)
+    with pytest.raises(ConfigError, match=r"'short' of this process returns another form than on the example;"):
+        RulesNetwork("short", 5, 3, noised=False)(*data)
+
+
+def test_lazy_modules_follow_the_run_s_seed(add: Add) -> None:
+    add("lazy", "rules", lambda f, r: nn.Sequential(Pairs(f, r), nn.LazyLinear(r)))
+    found = []
+    for seed in (0, 0, 1):
+        torch.manual_seed(seed)
+        found.append(RulesNetwork("lazy", 5, 3, noised=False).state_dict()["network.1.weight"])
+    assert torch.equal(found[0], found[1])
+    assert not torch.equal(found[0], found[2])
 
 
 def test_batch_norm_takes_the_statistics_at_hand_without_noise(add: Add) -> None:
@@ -201,6 +273,19 @@ def test_a_network_is_for_its_task_and_for_methods_that_train_it(add: Add) -> No
     assert "name a method that trains, such as fedavg" in refusal({"method": "ridge", "model": "toy"})
     assert "unknown model 'toi'; did you mean 'toy'?" in refusal({"model": "toi"})
     assert parse({"model": "toy", "privacy.unit": "record"}).privacy.unit == "record"
+
+
+def test_a_network_of_another_name_or_task_is_refused_and_a_new_one_replaces_the_last(add: Add) -> None:
+    with pytest.raises(ConfigError, match="network 'paper' has the name of a model of fedloom; choose another name"):
+        add("paper", "rules", Pairs)
+    with pytest.raises(ConfigError, match="network 'toy': unknown task 'rule'; did you mean 'rules'"):
+        add("toy", "rule", Pairs)
+    run = parse({"method": "fedavg"}).task_run(TASKS["rules"], demo_catalogue())
+    shells = []
+    for build in (Pairs, lambda f, r: nn.Sequential(Pairs(f, r), nn.Linear(r, r))):
+        add("toy", "rules", build)
+        shells.append(shell(TASKS["rules"], replace(run, model="toy")))
+    assert [len([*found.parameters()]) for found in shells] == [2, 4]
 
 
 PAPERS = {
