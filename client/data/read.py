@@ -21,7 +21,7 @@ from client.data.dataset import (
     split_test_file,
     split_variant,
 )
-from client.data.schemes import Scheme
+from client.data.schemes import BY_LABEL, SIZES, Scheme
 from client.data.tables.account import Nouns
 from client.data.tables.files import (
     TEST,
@@ -203,15 +203,15 @@ def partition_by(task: str, whole: AnyDataset, clients: int, scheme: Scheme) -> 
         DataError: A client would have no unit.
     """
     kind, label = CLIENT_TASKS[task], CLIENT_TASKS[task].label
-    if label is None:
+    if label is None and scheme.name in BY_LABEL:
         able = [name for name in CLIENT_TASKS if CLIENT_TASKS[name].label]
         raise ConfigError(
-            f"--partition {scheme} groups people by labels, and {kind.unit[1]} of task '{task}' have none; use --clients, or"
-            f" a task of {', '.join(able)}"
+            f"--partition {scheme} groups people by labels, and {kind.unit[1]} of task '{task}' have none;"
+            f" use {', '.join(SIZES)}, or a task of {', '.join(able)}"
         )
     if not clients:
         raise ConfigError(f"--partition {scheme} needs a number of clients; add --clients")
-    labels = np.array([label(unit) for unit in whole.units], np.float64)
+    labels = np.array([label(unit) if label else 0 for unit in whole.units], np.float64)
     return [
         replace(whole, units=tuple(whole.units[k] for k in numbers.tolist()))
         for numbers in scheme.divide(labels, clients)

@@ -17,6 +17,9 @@ from common.text import hint
 CLASSES = 10
 """Number of classes of units."""
 
+MOST = 1e6
+"""Largest number of a scheme; sums of larger α lose their digits."""
+
 ATTEMPTS = 10
 """Number of draws of a Dirichlet partition until each client has a unit."""
 
@@ -67,7 +70,9 @@ class Scheme:
         elif self.name == "dirichlet":
             portions = self._draw(labels, clients, seed)
         else:
-            shards = np.array_split(np.argsort(labels, kind="stable"), clients * int(self.number))
+            if (needed := clients * int(self.number)) > units:
+                raise DataError(f"--partition {self} makes {needed:,} shards of {units:,} units; lower it or --clients")
+            shards = np.array_split(np.argsort(labels, kind="stable"), needed)
             rows = rng.permutation(len(shards)).reshape(clients, -1)
             portions = [np.concatenate([shards[k] for k in row.tolist()]) for row in rows]
         if empty := sum(not len(part) for part in portions):
@@ -104,6 +109,8 @@ def scheme_of(text: str) -> Scheme | None:
     if name in SIZES and not mark:
         return Scheme(name)
     if name not in BY_LABEL:
+        if mark and name in SIZES:
+            raise ConfigError(f"--partition {text}: {name} takes no number; use --partition {name}")
         if mark and hint(name, NAMES) and number.replace(".", "").isdigit():
             raise ConfigError(f"--partition {text}: unknown scheme '{name}'{hint(name, NAMES)}")
         return None
@@ -112,8 +119,8 @@ def scheme_of(text: str) -> Scheme | None:
     except ValueError:
         value = math.nan
     is_whole = value == int(value) if math.isfinite(value) else False
-    if not (0 < value < math.inf and (name == "dirichlet" or is_whole)):
-        raise ConfigError(f"--partition {text}: give a number above 0, such as {BY_LABEL[name]}")
+    if not (0 < value <= MOST and (name == "dirichlet" or is_whole)):
+        raise ConfigError(f"--partition {text}: give a number above 0, at most {MOST:,.0f}, such as {BY_LABEL[name]}")
     return Scheme(name, value)
 
 

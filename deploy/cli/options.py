@@ -229,8 +229,8 @@ Partition = Annotated[
     str,
     typer.Option(
         metavar="COLUMN|SCHEME",
-        help="Make each value of this column of your tables one client; or deal people among --clients by iid, linear, square,"
-        " exponential, dirichlet:ALPHA or pathological:SHARDS.",
+        help="Make each value of this column of your tables one client; or partition units among --clients by iid, linear,"
+        " square, exponential, dirichlet:ALPHA or pathological:SHARDS.",
     ),
 ]
 
@@ -455,9 +455,10 @@ class DataRequest(TableRequest):
             del given["partition"]
         partition = str(given.get("partition", ""))
         dialect = Dialect.of(**{**given, "columns": self.columns or ()})
-        options = [*dialect.options, *["--partition"][: bool(partition)]]
+        options = [*dialect.options, *[f"--partition {partition}"][: bool(partition)]]
         if options and is_demo(self.data):
-            raise ConfigError(f"{options[0]} needs your own data; name them with --data")
+            schemes = " or, with --clients, give a scheme such as iid" * bool(partition)
+            raise ConfigError(f"{options[0]} needs your own data; name them with --data{schemes}")
         return dialect
 
 

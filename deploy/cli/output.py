@@ -17,7 +17,7 @@ from common import errors
 from common.errors import ConfigError, FedloomError, RunError
 from common.files import LEAST_ROOM, await_room
 
-console, out = Console(stderr=True), Console()
+console, out = Console(stderr=True, emoji=False), Console(emoji=False)
 """stderr for progress and notes, stdout for results."""
 
 

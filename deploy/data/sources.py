@@ -33,15 +33,17 @@ class RunSource:
 
     Args:
         task: Task of the data.
-        data: RunSource of the data, with absolute paths.
+        data: Source of the data, with absolute paths.
         clients: Number of clients; 0 for one a unit.
         dialect: Options of reading, as `Dialect.to_fields` has them.
+        scheme: Scheme of the partition, such as `dirichlet:0.3`; empty for the default one.
     """
 
     task: str
     data: str
     clients: int
     dialect: dict[str, Any]
+    scheme: str = ""
 
 
 def read_catalogue(task: str, path: Path | None) -> Vocabulary | None:

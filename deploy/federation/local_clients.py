@@ -189,8 +189,8 @@ def prepare_clients(
         data, clients = repeat_partition(request.config, "up", data, clients)
         if source.scheme and is_demo(data):
             raise ConfigError(
-                f"--partition {source.scheme} deals data that were read, and demo clients of `fedloom up` generate their own;"
-                " use fedloom simulate, or --data"
+                f"--partition {source.scheme} needs data that were read, and demo clients of `fedloom up` generate their"
+                " own; use fedloom simulate, or --data"
             )
         partitions = _partition(config, request, source, data, clients, catalogue)
         decided = {**decided, "federation.min-clients": len(partitions)}
@@ -227,14 +227,16 @@ def prepare_simulation(
         partitions = partition_source(config.task, data, vocabulary, clients or 0, dialect, scheme=scheme)
     else:
         data, clients = repeat_partition(request.config, "simulate", data, clients)
+        scheme = source.scheme
         partitions = _partition(config, request, source, data, clients or 0, catalogue)
         resolved = resolve(request, decided, _of_few(config, request, len(partitions)), helpers=has_noise)
         config = resolved.model_copy(update={"run_id": config.run_id, "catalogue": config.catalogue})
         home = (LOCAL / "simulate" / config.run_id).resolve()
-        config = _record(config, request, "simulate", data, partitions, clients or 0, home, source.scheme)
+        config = _record(config, request, "simulate", data, partitions, clients or 0, home, scheme)
         remember_source(home, replace(source, data=data))
     console.print(f"run [bold]{config.run_id}[/]: {count(len(partitions), 'client')} in this process", soft_wrap=True)
-    return config, partitions, RunSource(config.task, resolve_source(data), clients or 0, dialect.to_fields())
+    fields = resolve_source(data), clients or 0, dialect.to_fields(), str(scheme or "")
+    return config, partitions, RunSource(config.task, *fields)
 
 
 def _of_few(config: RunConfig, request: RunRequest, clients: int) -> dict[str, Scalar]:

@@ -16,6 +16,7 @@ from typing import Any
 import torch
 
 from client.data.read import partition_read, read_all
+from client.data.schemes import scheme_of
 from client.data.tables.schema import Dialect
 from client.enrolment import ENROLMENT
 from common.errors import ConfigError, RunError
@@ -56,7 +57,8 @@ class Host:
         source, invitation = RunSource(**found["source"]), EnrolRequest(**found["invitation"])
         vocabulary, dialect = read_vocabulary(source.task, invitation.catalogue), Dialect.of(**source.dialect)
         whole = read_all(source.task, source.data, vocabulary=vocabulary, dialect=dialect)
-        partitions = partition_read(source.task, source.data, whole, source.clients, dialect)
+        scheme = scheme_of(source.scheme)
+        partitions = partition_read(source.task, source.data, whole, source.clients, dialect, scheme)
         sums = {int(number): blocks for number, blocks in found["sums"].items()}
         nodes = {node for blocks in sums.values() for block in blocks for node in block}
         sessions, _ = open_sessions(partitions, device=found["device"], nodes=nodes)

@@ -486,7 +486,9 @@ def _partitioned(table: Table, unit: str, title: str) -> Table:
     cells = table.cells
     if not unit:
         raise cells.header_error(f"tables of this task have no column of units; leave --partition {escape(title)} out")
-    value = to_text(cells.take([find_column(cells, title, "--partition")])[0].take(pyarrow.array(table.rows)))
+    value = to_text(
+        cells.take([find_column(cells, title, "--partition, and no scheme")])[0].take(pyarrow.array(table.rows))
+    )
     if value.null_count:
         wrong = ~to_flags(value.is_valid())
         raise cell_error(cells, title, value, table.rows, CellError(wrong, "", f"fill it, or {LEAVE_OUT}"))

@@ -89,14 +89,15 @@ def test_people_of_a_task_have_labels(task: str) -> None:
             "traffic",
             2,
             "dirichlet:0.3",
-            "sensors of task 'traffic' have none; use --clients, or a task of rules, sessions",
+            "sensors of task 'traffic' have none; use iid, linear, square, exponential, or a task of rules, sessions",
         ),
+        ("markets", 9, "iid", "--partition iid leaves 5 of 9 clients without data; lower --clients"),
         ("rules", 0, "iid", "--partition iid needs a number of clients; add --clients"),
         (
             "rules",
             9,
             "pathological:1",
-            "--partition pathological:1 leaves 5 of 9 clients without data; lower --clients",
+            "--partition pathological:1 makes 9 shards of 4 units; lower it or --clients",
         ),
     ],
 )
@@ -106,15 +107,18 @@ def test_partitions_that_cannot_be_made(task: str, clients: int, scheme: str, me
 
 
 @pytest.mark.parametrize(
-    "text", ["dirichlet", "dirichlet:", "dirichlet:0", "dirichlet:x", "pathological:1.5", "pathological:inf"]
+    "text",
+    ["dirichlet", "dirichlet:", "dirichlet:0", "dirichlet:x", "pathological:1.5", "pathological:inf", "dirichlet:1e7"],
 )
 def test_a_scheme_needs_its_number(text: str) -> None:
-    with pytest.raises(ConfigError, match=f"--partition {text}: give a number above 0, such as "):
+    with pytest.raises(ConfigError, match=f"--partition {text}: give a number above 0, at most 1,000,000, such as "):
         scheme_of(text)
 
 
 def test_other_texts_are_columns_unless_they_are_slips() -> None:
     assert scheme_of("Shop") is scheme_of("") is scheme_of("site: old") is None
+    with pytest.raises(ConfigError, match="--partition iid:2: iid takes no number; use --partition iid"):
+        scheme_of("iid:2")
     with pytest.raises(ConfigError, match=r"unknown scheme 'dirichle'; did you mean 'dirichlet'\?"):
         scheme_of("dirichle:0.3")
 

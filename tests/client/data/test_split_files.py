@@ -127,7 +127,7 @@ def test_another_number_of_clients_and_an_unknown_column_are_refused(tmp_path: P
     source = str(write(tmp_path / "a.parquet", [*ANN, *BOB], shop=["x", "y", "x", "y"]))
     with pytest.raises(DataError, match=r"has 2 values, each of which is a client, not 3; leave --clients out"):
         partition_source("ratings", source, None, 3, Dialect(partition="shop"))
-    with pytest.raises(DataError, match="no column 'store' for --partition; the titles are "):
+    with pytest.raises(DataError, match="no column 'store' for --partition, and no scheme; the titles are "):
         read_all("ratings", source, dialect=Dialect(partition="store"))
 
 

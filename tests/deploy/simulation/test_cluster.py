@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from client.data.read import partition_read, read_all
+from client.data.schemes import Scheme
 from client.training import snapshot
 from common.config.parse import parse
 from common.errors import ConfigError
@@ -21,7 +22,7 @@ from deploy.simulation.blocks import ClientShard, Team, dump
 from deploy.simulation.cluster import Cluster, Host, check_room, describe
 from deploy.simulation.state import simulate_measured
 
-SOURCE = RunSource("rules", "demo:0-20", 0, {})
+SOURCE = RunSource("rules", "demo:0-20", 20, {}, "iid")
 
 
 class Hosts(Team):
@@ -60,7 +61,7 @@ def test_actors_that_lose_all_but_their_state_train_the_bits_of_one_process(
 ) -> None:
     monkeypatch.setattr(population, "FOLDED_BYTES", 0)
     monkeypatch.setattr(snapshot, "MAX_BYTES", 0)  # a piece for each stack
-    partitions = partition_read("rules", SOURCE.data, read_all("rules", SOURCE.data), 0)
+    partitions = partition_read("rules", SOURCE.data, read_all("rules", SOURCE.data), 20, scheme=Scheme("iid"))
     flat: dict[str, Scalar] = {"run-id": "toy", "rounds": 3, "privacy.unit": "none", "federation.norm-bound": 2.0}
     one, own = simulate_measured(parse(flat), partitions, tmp_path / "one", together=8)
     both, shared = simulate_measured(parse(flat), partitions, tmp_path / "both", together=8, workers=2, engine=Hosts)
