@@ -123,7 +123,7 @@ def _missing_runs(rows: Mapping[str, Row]) -> Iterator[str]:
     short = [row.title for row in rows.values() if len(row.trials) + len(row.about.failures) < SEEDS]
     old = [row.title for key, row in rows.items() if key in SCORED and row.about.made < SINCE]
     if old:
-        yield f"Loss and MR of before log-odds were calibrated and triples of a home were scored: {'; '.join(old)}."
+        yield f"Loss and MR from before log-odds were calibrated and triples of a home were scored: {'; '.join(old)}."
     if absent:
         yield f"**Not run yet:** {'; '.join(absent)}."
     if short:
