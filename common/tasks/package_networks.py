@@ -4,7 +4,7 @@ A network trains one client at a time, in PyTorch's own autograd. Its buffers st
 parameters alone. BatchNorm takes the statistics of the nodes at hand, in training and in evaluation.
 """
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from contextlib import contextmanager
 from copy import copy
 from typing import Any, NoReturn
@@ -57,27 +57,25 @@ class PackageNetwork(nn.Module):
             ConfigError: The network cannot be trained, or its output depends on more than parameters, data and seed.
         """
         seed, inputs = torch.randint(2**62, ()), data.to_dict()
-        copies = {n: t.clone() for n, t in inputs.items()}
-        with self.step(seed):
-            self.compute(copy(data), rows)  # lazy modules build their parameters
-        self._check_parameters()
-        buffers = {n: t.clone() for n, t in self.network.named_buffers()}
-        with self.step(seed):
-            output = self.compute(copy(data), rows)
-        with self.step(seed):
-            again = self.compute(copy(data), rows)
-            found = again.requires_grad and torch.autograd.grad(
-                again.sum(), [*self.network.parameters()], allow_unused=True
-            )
-        if not found or all(gradient is None for gradient in found):
+        before = [{n: t.clone() for n, t in some.items()} for some in (inputs, dict(self.network.named_buffers()))]
+        found: tuple[Tensor | None, ...] = ()
+        outputs = []
+        for _ in range(3):  # lazy modules build their parameters in the first pass
+            with self.step(seed):
+                outputs.append(self.compute(copy(data), rows))
+                parameters = self._check_parameters()
+                if outputs[-1].requires_grad:
+                    found = torch.autograd.grad(outputs[-1].sum(), parameters, allow_unused=True)
+        if all(gradient is None for gradient in found):
             self._refuse("gives no parameter a gradient; return what the parameters compute, without detach or no_grad")
-        if changed := _changed(copies, inputs):
-            self._refuse(f"changes its input '{changed}'; change a copy")
-        if changed := _changed(buffers, dict(self.network.named_buffers())):
-            self._refuse(f"changes the buffer '{changed}' in training, and clients send parameters alone; remove it")
-        if not output.isfinite().all():
+        after = inputs, dict(self.network.named_buffers())
+        for kind, old, new in zip(("input", "buffer"), before, after, strict=True):
+            for name, tensor in old.items():
+                if not torch.equal(tensor, new.get(name, tensor)):
+                    self._refuse(f"changes the {kind} '{name}' in training, and only parameters may change; use a copy")
+        if not outputs[2].isfinite().all():
             self._refuse("returns NaN or infinity on an example; bound its numbers")
-        if not torch.equal(output, again):
+        if not torch.equal(outputs[1], outputs[2]):
             self._refuse(
                 "returns other numbers for equal data and seed; keep no state, and draw from torch's generator"
             )
@@ -89,6 +87,9 @@ class PackageNetwork(nn.Module):
         Raises:
             ConfigError: It fails, or the output is of another form.
         """
+        for module in self.network.modules():
+            for name, buffer in module.named_buffers(recurse=False):
+                setattr(module, name, buffer.to(data.x.device))
         try:
             output: Any = self.network(data)
         except (Exception, SystemExit) as error:
@@ -121,15 +122,17 @@ class PackageNetwork(nn.Module):
             finally:
                 self.network.eval()
 
-    def _check_parameters(self) -> None:
-        for name, p in self.network.named_parameters():
+    def _check_parameters(self) -> list[Tensor]:
+        parameters = dict(self.network.named_parameters())
+        for name, p in parameters.items():
             if not p.requires_grad:
                 self._refuse(f"has the frozen parameter '{name}'; register it as a buffer, which stays as it is built")
             if p.dtype not in FLOATS[:2] or p.is_meta or not p.dim() or not p.isfinite().all():
+                form = f"{p.dtype} and shape {tuple(p.shape)} on {p.device}"
                 self._refuse(
-                    f"has the parameter '{name}' of {p.dtype} and shape {tuple(p.shape)} on {p.device};"
-                    " build finite float32 numbers of one dimension or more on the CPU"
+                    f"has the parameter '{name}' of {form}; build finite float32 numbers, not a scalar, on the CPU"
                 )
+        return [*parameters.values()]
 
     def _settle_(self, name: str, norm: "_BatchNorm", noised: bool) -> None:
         if noised:
@@ -141,11 +144,6 @@ class PackageNetwork(nn.Module):
         if error:  # after the example its text may hold data: then it is in the log alone
             fault += f" ({type(error).__name__}{'' if self.is_checked else printable(f': {error}')})"
         raise ConfigError(f"{self.label} {fault}; {REMEDY}") from error
-
-
-def _changed(before: Mapping[str, Tensor], after: Mapping[str, Tensor]) -> str:
-    """Return the name of the first tensor with other numbers than before; empty without any."""
-    return next((name for name, t in before.items() if not torch.equal(t, after[name])), "")
 
 
 class RulesNetwork(PackageNetwork):

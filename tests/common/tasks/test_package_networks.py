@@ -11,6 +11,7 @@ from typing import Any, cast
 import pytest
 import torch
 from torch import Tensor, nn
+from torch.func import functional_call
 from torch_geometric.data import Data
 from torch_geometric.nn import SGConv, global_add_pool
 from torch_geometric.utils import to_dense_adj
@@ -20,7 +21,7 @@ from common.config.parse import flatten, parse
 from common.errors import ConfigError
 from common.options import Scalar
 from common.tasks.networks import NETWORKS, NetworkSpec
-from common.tasks.package_networks import RulesNetwork, SessionsNetwork, graph_of_sessions
+from common.tasks.package_networks import MarketsNetwork, RulesNetwork, SessionsNetwork, graph_of_sessions
 from common.tasks.registry import TASKS
 from common.tasks.rules.vocabulary import demo_catalogue
 from deploy.cli.options import RunRequest
@@ -133,14 +134,17 @@ FAULTS: dict[str, tuple[Build, str]] = {
         lambda f, r: Changed(f, r, lambda network, scores: scores * next(DRAWS)),
         "returns other numbers for equal data and seed; keep no state, and draw from torch's generator",
     ),
-    "input": (lambda f, r: Changed(f, r, change_input), "changes its input 'x'; change a copy"),
+    "input": (
+        lambda f, r: Changed(f, r, change_input),
+        "changes the input 'x' in training, and only parameters may change; use a copy",
+    ),
     "frozen": (
         lambda f, r: Pairs(f, r).requires_grad_(False),
         "has the frozen parameter 'layer.weight'; register it as",
     ),
     "scalar": (
         lambda f, r: with_parameter(Pairs(f, r), torch.zeros(())),
-        r"has the parameter 'further' of torch.float32 and shape \(\) on cpu; build finite float32 numbers",
+        r"has the parameter 'further' of torch.float32 and shape \(\) on cpu; build finite float32 numbers, not a scalar",
     ),
     "complex": (
         lambda f, r: with_parameter(Pairs(f, r), torch.zeros(3, dtype=torch.complex64)),
@@ -195,6 +199,27 @@ def test_lazy_modules_follow_the_run_s_seed(add: Add) -> None:
         found.append(RulesNetwork("lazy", 5, 3, noised=False).state_dict()["network.1.weight"])
     assert torch.equal(found[0], found[1])
     assert not torch.equal(found[0], found[2])
+
+
+def test_buffers_follow_the_data_to_a_device(add: Add) -> None:
+    class Scaled(nn.Module):
+        def __init__(self, inputs: int, outputs: int) -> None:
+            super().__init__()
+            self.layer = nn.Linear(inputs, outputs)
+            self.register_buffer("scale", torch.ones(outputs))
+
+        def forward(self, data: Data) -> Tensor:
+            return cast(Tensor, self.layer(data.x)) * self.scale
+
+    add("scaled", "markets", Scaled)
+    network = MarketsNetwork("scaled", 4, 3, noised=False)
+    there = {name: p.to("meta") for name, p in network.named_parameters()}
+    data = (
+        torch.ones(5, 4, device="meta"),
+        torch.zeros(2, 6, dtype=torch.int64, device="meta"),
+        torch.ones(6).to("meta"),
+    )
+    assert functional_call(network, there, data).shape == (5, 3)
 
 
 def test_batch_norm_takes_the_statistics_at_hand_without_noise(add: Add) -> None:
