@@ -158,7 +158,9 @@ class SharedModel:
             WireError: Names, shapes, dtypes or numbers are not those of such a model.
         """
         if self._last[0] is not model or self._last[1] is not module:
-            check_like(model, parameters(module), "the server's model")
+            package = getattr(module, "label", "")
+            what = f"{package}, whose version must be the server's" if package else "the server's model"
+            check_like(model, parameters(module), what)
             self._last = model, module
 
 

@@ -96,8 +96,10 @@ class Cluster:
 
     @property
     def processors(self) -> int:
-        """Number of processors of the cluster."""
-        return int(self._ray.cluster_resources().get("CPU", 0))
+        """Number of processors of the cluster; a `ConfigError` if it lacks the GPUs of an actor."""
+        resources = self._ray.cluster_resources()
+        check_gpus(self._gpus, resources)
+        return int(resources.get("CPU", 0))
 
     def __call__(self, shards: Sequence[ClientShard], run: str) -> Team:
         """Return the shards as actors, with the state of their clients.
@@ -120,6 +122,16 @@ def describe(shard: ClientShard, source: RunSource, run: str, gpus: float) -> st
     invitation.pop("enrolment")
     about = {"source": asdict(source), "invitation": invitation, "sums": shard.sums, "together": shard.together}
     return json.dumps({**about, "evaluated": shard.evaluated, "device": "cuda" if gpus else "cpu"})
+
+
+def check_gpus(share: float, resources: Mapping[str, float]) -> None:
+    """Check that a cluster with these resources has the GPUs of one actor.
+
+    Raises:
+        ConfigError: It has not.
+    """
+    if share > (found := resources.get("GPU", 0.0)):
+        raise ConfigError(f"--gpus {share:g}: the cluster has {found:g} GPUs; start Ray where one is, or leave it out")
 
 
 def check_room(shards: Sequence[ClientShard], run: str, gpus: float, free: Mapping[str, float]) -> None:

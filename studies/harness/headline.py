@@ -109,7 +109,8 @@ class Headline:
         parts = [f"{self.judge(results, entry)} {entry.label} ({self.cell(results, entry.part)})" for entry in against]
         listed = f"{', '.join(parts[:-1])} and {parts[-1]}"
         mean = self._text(fmean(own.values()))
-        return f"On {self.data}, the default model ({mean}) is {listed}. {self.measure[0].upper()}{self.measure[1:]}; means over seeds."
+        measure = self.measure[0].upper() + self.measure[1:]
+        return f"On {self.data}, the default model ({mean}) is {listed}. {measure}; means over seeds."
 
     def judge(self, results: Results, entry: Entry) -> str:
         """Return `better than`, `level with` or `worse than` for the default, by two standard errors."""

@@ -16,9 +16,11 @@ from torch_geometric.data import Data
 from torch_geometric.nn import SGConv, global_add_pool
 from torch_geometric.utils import to_dense_adj
 
+from client.enrolment import SharedModel
 from client.tasks.learner import shell
 from common.config.parse import flatten, parse
-from common.errors import ConfigError
+from common.errors import ConfigError, WireError
+from common.models import parameters
 from common.options import Scalar
 from common.tasks.networks import NETWORKS, NetworkSpec
 from common.tasks.package_networks import MarketsNetwork, RulesNetwork, SessionsNetwork, graph_of_sessions
@@ -311,6 +313,10 @@ def test_a_network_of_another_name_or_task_is_refused_and_a_new_one_replaces_the
         add("toy", "rules", build)
         shells.append(shell(TASKS["rules"], replace(run, model="toy")))
     assert [len([*found.parameters()]) for found in shells] == [2, 4]
+    with pytest.raises(
+        WireError, match=r"'toy' of this process, whose version must be the server's: arrays .* unknown"
+    ):
+        SharedModel().check(parameters(shells[0]), shells[1])
 
 
 PAPERS = {

@@ -19,7 +19,7 @@ from deploy.data.sources import RunSource
 from deploy.federation.here import check_cluster
 from deploy.simulation import blocks as population
 from deploy.simulation.blocks import ClientShard, Team, dump
-from deploy.simulation.cluster import Cluster, Host, check_room, describe
+from deploy.simulation.cluster import Cluster, Host, check_gpus, check_room, describe
 from deploy.simulation.state import simulate_measured
 
 SOURCE = RunSource("rules", "demo:0-20", 20, {}, "iid")
@@ -74,6 +74,10 @@ def test_what_a_cluster_lacks_is_one_line_with_the_remedy(monkeypatch: pytest.Mo
         address = f"127.0.0.1:{closed.getsockname()[1]}"
         with pytest.raises(ConfigError, match=rf"--address {address}: no cluster answers .*; start one with ray start"):
             Cluster(SOURCE, address)
+    with pytest.raises(
+        ConfigError, match=r"--gpus 0\.5: the cluster has 0 GPUs; start Ray where one is, or leave it out"
+    ):
+        check_gpus(0.5, {"CPU": 2.0})
     monkeypatch.setitem(sys.modules, "ray", None)
     with pytest.raises(ConfigError, match=r"needs Ray; install it with pip install 'fedloom\[ray\]'"):
         Cluster(SOURCE)
