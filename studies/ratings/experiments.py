@@ -47,7 +47,7 @@ ADAM: Settings = {"lr": 0.5, "local-steps": 1, "server-lr": 0.05, "weighting": "
 MEAN_STEP: Settings = {"lr": 0.5, "local-steps": 1, "weighting": "uniform"}
 """Under helpers: the mean of one step of each client, scaled to the clip.
 
-On split 100, where FedAdam's steps at ε = 10 raise the held-out RMSE from .303 to .308 in ten rounds, these lower it.
+On split 100, under as much noise, it lowers the held-out RMSE in each of 100 rounds, from .303 to .218.
 """
 
 OWN = "own-mean"
