@@ -78,8 +78,10 @@ def _parser() -> argparse.ArgumentParser:
         command.add_argument("study", choices=STUDIES)
     for command in (page, run, claims, worth, plan):
         command.add_argument("--out", type=Path, default=RESULTS, help="folder of all results")
-    run.add_argument("--only", nargs="+", default=(), metavar="ROW", help="short names of rows, or PROTOCOL/ROW")
-    run.add_argument("--sets", nargs="+", default=(), metavar="SET", help="short names of data sets")
+    run.add_argument(
+        "--only", nargs="+", action="extend", default=[], metavar="ROW", help="short names of rows, or PROTOCOL/ROW"
+    )
+    run.add_argument("--sets", nargs="+", action="extend", default=[], metavar="SET", help="short names of data sets")
     run.add_argument("--seeds", type=int, default=1_000, help="largest number of seeds")
     run.add_argument("--data", type=Path, default=DATA, help="folder of the data sets")
     run.add_argument("--cache", type=Path, help="trials that are not stored yet; default runs/bench-STUDY")

@@ -193,7 +193,8 @@ class Blocks:
             arrays |= add_prefix("absolute", {name: np.abs(a) for name, a in group("update", arrays).items()})
         arrays |= {WEIGHT: np.array([weight])} if self._is_weighted else {}
         clusters = self.config.capabilities.clusters
-        return Update(to_clusters(self._clipped(arrays), self.cluster, clusters, self.clip) if clusters else arrays)
+        arrays = self._clipped(arrays)
+        return Update(to_clusters(arrays, self.cluster, clusters, self.clip) if clusters else arrays)
 
     def restore(self, released: Released) -> Released:
         """Encode step: turn the client's own part back into an update and a gradient, in runs with noise."""
@@ -203,11 +204,12 @@ class Blocks:
         return replace(released, client_part={**add_prefix("update", exact), **gradient})
 
     def _clipped(self, arrays: Arrays) -> Arrays:
-        """Return an update that leaves room for the mark of its cluster, in runs with noise."""
-        if not self.clip:
+        """Return an update of norm C, or one that leaves room for the mark of its cluster, in runs with noise that need it."""
+        clusters, normalise = self.config.capabilities.clusters, self.config.privacy.normalise
+        if not self.clip or not (clusters or normalise):
             return arrays
-        vector = clip(finite_or_zeros(to_vector(arrays)), update_clip(self.clip), 2, normalise=False)
-        return from_vector(vector, arrays)
+        largest = update_clip(self.clip) if clusters else self.clip
+        return from_vector(clip(finite_or_zeros(to_vector(arrays)), largest, 2, normalise), arrays)
 
     @property
     def _share(self) -> float:

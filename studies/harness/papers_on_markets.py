@@ -81,7 +81,7 @@ MARKETS = (
         _as_reported(_on(_IDS, COMPARED_SUMS, "mrr20"), "text"),
         _on(_IDS, COMPARED, "mrr20"),
         f"λ_w beside a sum over pairs, as in the paper, by SGD in at most {SUM_ROUNDS} of its 200 rounds, of one step; rate and"
-        " rounds by held-out pairs; rows of λ_w ≥ 100 ranked with the sign of θ₁, by which single markets are near 0;"
+        " rounds by held-out pairs;"
         " beyond: λ_w beside our loss, a mean, by Adam in ten rounds of 20 steps, where it pulls far"
         " more; hashed ids; random pairs; means over five markets, not the US market, which is not here; for PF-GNN+, four"
         " other points",

@@ -43,8 +43,7 @@ The first two rows have λ_w = 1 and λ_s = .01. Each row has its own rate of th
 SUMS = """The paper's loss is a sum over pairs, ours a mean: rows *of a sum* have λ_w divided by {pairs:,}, the mean number
 of pairs of a market. They train by SGD in at most {rounds} rounds of one step. Rate ({rates}) and rounds are those that PF-GNN
 has at this λ_w by held-out pairs of seed 0. λ_w, rate and rounds: {chosen}. The pull bounds a market's change of φ in a round:
-near its gradient over 2 λ_w, whatever the rate. Rows of rate 800 were ranked with the sign of θ₁. Where it was negative after
-the last round, a market is near 0. Since then networks rank by inner products, as the authors' code."""
+near its gradient over 2 λ_w, whatever the rate."""
 
 NOT_RUN = """## Not run
 

@@ -58,6 +58,8 @@ def _set(stored: StoredRows, sizes: Metrics) -> Iterator[str]:
     yield from _once(stored)
     yield from _planner_section(stored, "planned", prose.PLANNED.format(own=BASELINES[OWN]))
     yield from _planner_section(stored, "paper", prose.PAPER)
+    if stored.rows("helped"):
+        yield from _planner_section(stored, "helped", prose.HELPED)
     yield from _planning(stored)
     yield from _accounting(stored, sizes)
     yield from _missing_runs(stored)

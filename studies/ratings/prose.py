@@ -49,6 +49,12 @@ Graph attention of width 8, {ROUNDS} rounds where the paper has {LONG}, all clie
 at the authors' rate .05; first embeddings of standard deviation .3, and the paper's 1 where a row says so. All items are in
 every update, so no ids are sent. Rewards and *best* as above."""
 
+HELPED = f"""### The paper's model with two helpers
+
+The same model, all {LONG} rounds of the paper and T₀ = 5. Two helpers add the noise to the sum of all updates. An update is
+one step of SGD, scaled to the clip, and the model takes the mean, in place of FedAdam. On split 100, which no row reports,
+held-out RMSE fell in each of 100 rounds under as much noise, from .303 to .218."""
+
 PLANNING = f"""### Does planning pay?
 
 BGTplanner with wide arms (½ to 8 even shares, skip and stop; its predictor sees costs alone) delivers the model of its best

@@ -1,5 +1,6 @@
 """Runs of the ratings study: default and paper model, planners, noise, baselines, authors' scheme."""
 
+import math
 from functools import partial
 
 import numpy as np
@@ -19,6 +20,9 @@ from studies.ratings.paper_figures import rows_of, true_epsilon
 from studies.ratings.sets import SETTINGS, Setting
 
 ERRORS = ("rmse", "mae", "f1")
+
+CURVE_POINTS = 20
+"""Largest number of rounds of a stored curve."""
 
 MECHANISMS: dict[str, Mechanism] = {"gaussian": "gaussian", "laplace": "laplace"}
 
@@ -47,14 +51,19 @@ def _compute_set(setting: Setting, selection: Selection, store: Store) -> None:
 def trial_of(run: FinishedRun) -> Trial:
     """Return test errors, completed rounds and spent ε.
 
-    If planners are rewarded on held-out ratings, the curve is RMSE on these. Of planners that follow rewards, also the share
-    of the budget that was spent, and the RMSE of the delivered model.
+    If planners are rewarded on held-out ratings, the curve is RMSE on these, of at most `CURVE_POINTS` rounds. Of planners that
+    follow rewards, also the share of the budget that was spent, and the RMSE of the delivered model.
     """
     metrics: Metrics = {name: run.result.metrics[name] for name in ERRORS}
     metrics["rounds"] = run.result.rounds_done
     if (spent := run.result.privacy.epsilon_spent_max) is not None:
         metrics["epsilon_spent"] = spent
-    curve = {number: {"rmse": found["rmse"]} for number, found in run.curve().items() if "rmse" in found}
+    stride = math.ceil(run.config.rounds / CURVE_POINTS)
+    curve = {
+        number: {"rmse": found["rmse"]}
+        for number, found in run.curve().items()
+        if "rmse" in found and not number % stride
+    }
     if run.config.planner.by_rewards:
         best = run.result.best
         metrics["delivered_rmse"] = best.test["rmse"] if best and best.test else metrics["rmse"]

@@ -88,7 +88,7 @@ class Setting:
 
 
 ABLATIONS = ("csme", "fedadam-dra", "fedyogi-dra", "fedga-ramp", "fedga-quadratic")
-TAGNN, LONGER = "fedga-tagnn", ("fedavg-plateau", "fedavg-steps-5")
+LONGER = ("fedavg-plateau", "fedavg-steps-5")
 OTHERS_UNIFORM = ("fedyogi-uniform", "fedadam-uniform")
 
 POINTS_OF_YOOCHOOSE64: Mapping[str, Settings] = {
@@ -109,7 +109,6 @@ SETTINGS = (
         0.1,
         100,
         FINE,
-        without=(TAGNN,),
         equal_bytes_rounds=37,
     ),
     Setting(
@@ -120,7 +119,7 @@ SETTINGS = (
         60 / 890,
         160,
         points=POINTS_OF_YOOCHOOSE64,
-        without=(*ABLATIONS, *OTHERS_UNIFORM, TAGNN, *LONGER),
+        without=(*ABLATIONS, *OTHERS_UNIFORM, *LONGER),
         equal_bytes_rounds=46,
     ),
     Setting(
@@ -132,7 +131,7 @@ SETTINGS = (
         100,
         ABLATION,
         seeds={"fedavg": 10, "fedprox": 10},
-        without=(*ABLATIONS, TAGNN, *LONGER),
+        without=(*ABLATIONS, *LONGER),
         evaluate_every=20,
         cooldown=0.5,
     ),

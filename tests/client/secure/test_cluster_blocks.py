@@ -60,6 +60,14 @@ def test_a_long_update_leaves_its_mark_as_it_is(length: float, cluster: int) -> 
     assert numbers[cluster] * C / bound == pytest.approx(mark(C), rel=0.01)
 
 
+@pytest.mark.parametrize(("method", "room"), [("fedavg", C), ("ifca", update_clip(C))])
+def test_short_updates_are_scaled_up_to_the_clip_if_the_run_says_so(method: str, room: float) -> None:
+    config = configured(method, unit="client", trust="helpers", clip=C, normalise=True)
+    blocks = Blocks(config, 3, 0, C).of(Update({"update/w": np.array([6e-4, -8e-4], np.float32)})).arrays
+    (update,) = (a for name, a in blocks.items() if name.startswith("update/") and a.any())
+    np.testing.assert_allclose(update, [0.6 * room, -0.8 * room], rtol=1e-5)
+
+
 def test_without_noise_marks_are_ones_and_updates_whole() -> None:
     blocks = Blocks(clustered("none"), 3, 1, 0.0).of(Update({"update/w": np.full(2, 1e3)})).arrays
     assert blocks["cluster"].tolist() == [0.0, 1.0, 0.0]
