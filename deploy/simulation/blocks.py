@@ -23,7 +23,7 @@ from client.training.snapshot import Shard, memories_of, pack_shards, shard_arra
 from client.training.state import split_histories
 from common.arrays import Arrays, Floats
 from common.config.run import RunConfig
-from common.contribution import DOUBT, Contribution, Lengths, find_doubtful
+from common.contribution import DOUBT, BlockReply, ClientBlock, Contribution, Lengths, find_doubtful
 from common.errors import FedloomError
 from common.wire.codec import decode
 from common.wire.messages import EVALUATE, LOCAL, TRAIN, EvaluateRequest, TrainRequest
@@ -99,19 +99,24 @@ class ClientShard:
         return [node for blocks in self.sums.values() for block in blocks for node in block]
 
     def answer(self, order: bytes) -> bytes:
-        """Return the answer to an order of a `Population`."""
-        about, arrays = unpack(order)
+        """Return the answer to an order of a `Population` in another process."""
+        about, _ = unpack(order)
         if about["kind"] == "dump":
             return self._dump(about["run"], is_first=about["is_first"])
         if about["kind"] == "load":
             return self._load(about["run"], order)
+        return join(piece if isinstance(piece, bytes) else piece.to_bytes() for piece in self.pieces(order))
+
+    def pieces(self, order: bytes) -> Iterator[bytes | TrainedBlock]:
+        """Return the pieces of the answer to requests of clients."""
+        about, arrays = unpack(order)
         self._pieces, self._rows = iter(()), {}
         contents = [decode_record(arrays[f"content/{k}"].tobytes()) for k in range(about["contents"])]
         asked = dict(zip(arrays["nodes"].tolist(), (contents[k] for k in arrays["which"].tolist()), strict=True))
         if about["kind"] == EVALUATE:
-            return join(self._evaluate(asked))
+            return self._evaluate(asked)
         limits = dict(zip(asked, arrays["limits"].tolist(), strict=True))
-        return join(self._train(asked, limits, about["reference"], with_all=about["with_all"]))
+        return self._train(asked, limits, about["reference"], with_all=about["with_all"])
 
     def _dump(self, run: str, *, is_first: bool) -> bytes:
         """Return the next piece of the state of its clients, whose numbers are those of their nodes from 0."""
@@ -129,7 +134,7 @@ class ClientShard:
 
     def _train(
         self, asked: Mapping[int, RecordDict], limits: Mapping[int, float], reference: Lengths, *, with_all: bool
-    ) -> Iterator[bytes]:
+    ) -> Iterator[bytes | TrainedBlock]:
         """Yield the refusals of its clients, then the trained clients of each sum."""
         participants, refused = dict[int, Participant](), dict[int, tuple[int, str | None]]()
         contents = {id(content): content for content in asked.values()}
@@ -147,24 +152,26 @@ class ClientShard:
         for number, blocks in self.sums.items():
             members = [[(node, participants[node]) for node in block if node in participants] for block in blocks]
             if any(members):
-                yield self._add_up(number, members, limits, judge, with_all=with_all).to_bytes()
+                yield self._add_up(number, members, limits, judge, with_all=with_all)
 
     def _add_up(
         self, number: int, blocks: Sequence[Members], limits: Mapping[int, float], judge: Judge, *, with_all: bool
     ) -> TrainedBlock:
         """Train the clients of a sum, block by block."""
-        trained, sums = list[TrainedBlock](), Contribution()
+        trained = list[TrainedBlock]()
         for members in (one for block in blocks for one in self._split(block, with_all=with_all)):
-            done = self._train_block(
-                number, members, partial(judge, np.array([limits[node] for node, _ in members])), with_all=with_all
-            )
-            if done.sums:
-                sums = sums or done.sums.empty()
-                sums.merge(done.sums)
-            trained.append(done)
+            its_judge = partial(judge, np.array([limits[node] for node, _ in members]))
+            trained.append(self._train_block(number, members, its_judge, with_all=with_all))
+        if len(trained) == 1:
+            return trained[0]
+        sums = trained[0].sums.empty()
+        for one in trained:
+            sums.merge(one.sums)
+        whole = ClientBlock(number, tuple(member.name for member in sums.members), sums)
+        replies = [reply for one in trained for reply in one.replies]
         kinds = dict.fromkeys(kind for one in trained for kind in one.lengths)
         return TrainedBlock(
-            [reply for one in trained for reply in one.replies],
+            [replace(one, block=whole) if isinstance(one, BlockReply) else one for one in replies],
             [size for one in trained for size in one.sizes],
             {kind: np.concatenate([one.lengths[kind] for one in trained]) for kind in kinds},
             sums,
@@ -227,7 +234,7 @@ class Team(Protocol):
     """True if they have the state of their clients, and this process has not."""
 
     def ask(self, orders: Sequence[bytes]) -> list[bytes]:
-        """Return the answer of each shard to its order.
+        """Return the answer of each shard to its order, if they are apart.
 
         Raises:
             RunError: A shard is lost.
@@ -244,16 +251,14 @@ class TeamOfCopies(Team):
     """Shards in copies of this process; a single one stays in it."""
 
     def __init__(self, shards: Sequence[ClientShard], run: str) -> None:
-        self._shards, self._run, count = shards, run, len(shards)
+        self._run, count = run, len(shards)
         names = [f"worker {k} of {count}, with {shard.blocks} blocks" for k, shard in enumerate(shards, start=1)]
         self.is_apart = count > 1
         self._workers = [Worker(n, shard.answer) for n, shard in zip(names, shards, strict=True) if self.is_apart]
 
     def ask(self, orders: Sequence[bytes]) -> list[bytes]:
-        """Return the answer of each shard to its order."""
-        if self.is_apart:
-            return ask_all(self._workers, orders)
-        return [shard.answer(order) for shard, order in zip(self._shards, orders, strict=True)]
+        """Return the answer of each copy to its order."""
+        return ask_all(self._workers, orders)
 
     def dump(self) -> Iterator[bytes]:
         """Yield the state of all copies in pieces."""
@@ -347,7 +352,8 @@ class Population:
         for refused, *blocks in self._ask(by_node, request, about, limits):
             for node, (code, reason) in json.loads(refused).items():
                 replies.append(Message(Error(code, reason), reply_to=by_node[int(node)]))
-            for block in map(TrainedBlock.from_bytes, blocks):
+            for block in blocks:
+                block = TrainedBlock.from_bytes(block) if isinstance(block, bytes) else block
                 asked = [by_node[node] for node in block.nodes]
                 replies += answer_each(asked, block.replies, block.sizes)
                 for kind, found in block.lengths.items():
@@ -400,8 +406,8 @@ class Population:
         request: TrainRequest | EvaluateRequest,
         about: dict[str, Any],
         limits: Mapping[int, float],
-    ) -> list[list[bytes]]:
-        """Return the pieces of each shard's answer on its clients among those asked."""
+    ) -> Iterator[list[Any]]:
+        """Yield the pieces of each shard's answer on its clients among those asked."""
         team = self._open(by_node, request)
         contents = {id(message.content): message.content for message in by_node.values()}
         numbers = {content: number for number, content in enumerate(contents)}
@@ -417,7 +423,9 @@ class Population:
                 "limits": np.array([limits[node] for node in nodes]),
             }
             orders.append(pack({**about, "contents": len(encoded)}, {**arrays, **of_nodes}))
-        return [split(answer) for answer in team.ask(orders)]
+        if team.is_apart:
+            return map(split, team.ask(orders))
+        return (list(shard.pieces(order)) for shard, order in zip(self._shards, orders, strict=True))
 
     def _open(self, asked: Collection[int], request: TrainRequest | EvaluateRequest) -> Team:
         """Return the shards, which are made anew if they miss a client."""
