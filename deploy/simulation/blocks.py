@@ -23,7 +23,7 @@ from client.training.snapshot import Shard, memories_of, pack_shards, shard_arra
 from client.training.state import split_histories
 from common.arrays import Arrays, Floats
 from common.config.run import RunConfig
-from common.contribution import DOUBT, BlockReply, ClientBlock, Contribution, Lengths, find_doubtful
+from common.contribution import DOUBT, BlockReply, ClientBlock, Lengths, find_doubtful
 from common.errors import FedloomError
 from common.wire.codec import decode
 from common.wire.messages import EVALUATE, LOCAL, TRAIN, EvaluateRequest, TrainRequest
