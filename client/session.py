@@ -73,7 +73,7 @@ class Session:
         device: str = "cpu",
     ) -> None:
         self.device = device
-        self._foreseen: tuple[EvaluateRequest, Measurement] | None = None
+        self._foreseen: tuple[EvaluateRequest | None, Measurement | None] = None, None
         self.client, self.build_learner, self.store, self.releaser = client, build_learner, store, releaser
         self.policy, self.consent = releaser.policy, releaser.consent
         self._member_key = cache(lambda: MemberKey(node_key()))
@@ -197,7 +197,7 @@ class Session:
         cluster = self._cluster(run, request)
         part = replace(part, cluster=cluster) if part else None
         request = replace(first, model=models[cluster]) if cluster else first
-        return self._member(run, request, steps, noise, reservation, part)
+        return self._member(run, request, steps, noise=noise, reservation=reservation, part=part)
 
     def passes_unchanged(self, participant: Participant) -> bool:
         """Return True if `release` changes nothing but the encoding of the reply."""
@@ -210,9 +210,10 @@ class Session:
         return self.releaser.release_update(run.config, run.trainer, participant, work)
 
     def _evaluate(self, run: EnrolledRun, request: EvaluateRequest, *, compares: bool) -> EvaluateReply:
-        foreseen, self._foreseen = self._foreseen, None
-        measurement = foreseen[1] if foreseen and foreseen[0] is request else self._prepare(run, request)
-        reply, limit, participant = measurement.reply(), self.policy.local_steps, measurement.participant
+        (asked, measurement), self._foreseen = self._foreseen, (None, None)
+        measurement = measurement if measurement and asked is request else self._prepare(run, request)
+        with foreseen(measurement.questions):
+            reply, limit, participant = measurement.reply(), self.policy.local_steps, measurement.participant
         return with_alone(run, participant, self.build_learner, limit, request.split, reply) if compares else reply
 
     def _party(self, run: str) -> Party:
@@ -230,10 +231,10 @@ class Session:
             return 0
         return choose_cluster(self.client, run, self.store, request)
 
-    def _member(self, run: EnrolledRun, request: TrainRequest, steps: int, *release: Any) -> Participant:
+    def _member(self, run: EnrolledRun, request: TrainRequest, steps: int, **release: Any) -> Participant:
         """Return this client as a participant; `release` is the noise, the reservation and the part of a sum."""
         about = (self.client, run.run, run.config.seed, run.learner, self.store, request, steps)
-        return Participant(*about, *release, device=self.device)
+        return Participant(*about, device=self.device, **release)
 
     def foresee(self, request: Payload | None) -> list[Question]:
         """Return the questions to the client's models in a request; none if they are of no stack."""

@@ -12,7 +12,7 @@ from client.state import Store
 from client.tasks.learner import PROPERTY, HasProperty, Learner
 from client.trainers.registry import build_trainer
 from client.training.comparison import MEASURED, choose, measure_units, measure_used, to_document, to_paired, uses_of
-from client.training.foresight import LOSS, Question, foreseen, training_loss
+from client.training.foresight import LOSS, Question, training_loss
 from client.training.participant import Participant
 from client.training.state import HEAD, load_group, return_to_round
 from common.arrays import Arrays, check_like, group
@@ -62,13 +62,8 @@ class Measurement:
         differences to the simple baseline; the client stores all of them. Without `with_baselines`, baselines are measured
         only where the client uses one.
         """
-        with foreseen(self.questions):
-            return self._measure(with_baselines=with_baselines)
-
-    def _measure(self, *, with_baselines: bool) -> EvaluateReply:
-        config, models, split, final = self.config, self.models, self.split, self.final
-        participant = self.participant
-        learner, request = participant.learner, participant.request
+        config, participant, models = self.config, self.participant, self.models
+        split, final, learner, request = self.split, self.final, participant.learner, participant.request
         choice, uses = next(iter(models)), dict[str, bool]()
         if final and _chooses(config):
             choice = choose(config, learner, models, request.statics, "validation")
@@ -95,7 +90,7 @@ class Measurement:
 
 
 def prepare_measurement(config: RunConfig, participant: Participant, split: str, *, final: bool) -> Measurement:
-    """Return the measurement of a client, which first adapts its model if the method does; a finished one is stored."""
+    """Return the measurement of a client; it first adapts its model if the method does, and stores a finished one."""
     stored = participant.store.load(participant.run)
     state = return_to_round(participant.store, participant.run, stored, participant.request.round)
     if participant.learner.examples and config.capabilities.own_model == "adapted":

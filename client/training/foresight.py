@@ -76,10 +76,7 @@ def foreseen(questions: Iterable[Question]) -> Iterator[None]:
         if (id(question.learner), question.kind) not in earlier:
             alone = id(question.learner) if is_unstacked(question.learner) else 0
             stacks.setdefault((question.kind, len(question.models), alone), []).append(question)
-    if not stacks:
-        yield
-        return
-    answers: Answers = {**earlier}
+    answers: Answers = {**earlier} if stacks else earlier
     for cohort in stacks.values():
         with suppress(Exception):
             for question, found in zip(cohort, _answer(cohort), strict=True):
@@ -153,8 +150,7 @@ def _together(inputs: Sequence[Tensors]) -> Tensors:
 
 
 def _stack_models(models: Sequence[Arrays]) -> tuple[Tensors, Dimensions]:
-    distinct = {id(model): model for model in models}.values()
-    dims = {n: None if all(m[n] is a for m in distinct) else 0 for n, a in models[0].items()}
+    dims = {n: None if all(m[n] is a for m in models) else 0 for n, a in models[0].items()}
     params = tensors({n: models[0][n] for n, dim in dims.items() if dim is None})
     if len(params) < len(dims):
         params |= stack([tensors({n: model[n] for n, dim in dims.items() if dim == 0}) for model in models])

@@ -132,8 +132,9 @@ class TrainedCohort:
         def reply(k: int) -> TrainReply:
             if k in single:
                 return self._reply(k, to_arrays(row(self.update, k)), to_arrays(row(self.gradient, k)))
-            numbers = self._reply(k, {}, {})
-            return BlockReply(**vars(numbers), block=block, lengths=lengths[k])
+            p, loss = self.participants[k], float(self.losses[k])
+            numbers = loss, p.learner.examples, p.steps
+            return BlockReply(p.request.round, {}, {}, *numbers, block=block, lengths=lengths[k])
 
         return self._outcomes(reply), block
 

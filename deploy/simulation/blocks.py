@@ -228,13 +228,10 @@ def dump(answer: Callable[[bytes], bytes], run: str) -> Iterator[bytes]:
 
 
 class Team(Protocol):
-    """Shards of a population."""
-
-    is_apart: bool
-    """True if they have the state of their clients, and this process has not."""
+    """Shards of a population elsewhere; they have the state of their clients, and this process has not."""
 
     def ask(self, orders: Sequence[bytes]) -> list[bytes]:
-        """Return the answer of each shard to its order, if they are apart.
+        """Return the answer of each shard to its order.
 
         Raises:
             RunError: A shard is lost.
@@ -248,13 +245,12 @@ class Team(Protocol):
 
 
 class TeamOfCopies(Team):
-    """Shards in copies of this process; a single one stays in it."""
+    """Shards in copies of this process."""
 
     def __init__(self, shards: Sequence[ClientShard], run: str) -> None:
         self._run, count = run, len(shards)
         names = [f"worker {k} of {count}, with {shard.blocks} blocks" for k, shard in enumerate(shards, start=1)]
-        self.is_apart = count > 1
-        self._workers = [Worker(n, shard.answer) for n, shard in zip(names, shards, strict=True) if self.is_apart]
+        self._workers = [Worker(name, shard.answer) for name, shard in zip(names, shards, strict=True)]
 
     def ask(self, orders: Sequence[bytes]) -> list[bytes]:
         """Return the answer of each copy to its order."""
@@ -326,12 +322,7 @@ class Population:
         """Return True if the shards answer these messages, which are evaluations of many clients."""
         if not messages or messages[0].metadata.message_type != EVALUATE:
             return False
-        return self.is_apart or (self._workers > 1 and len(messages) >= FEWEST)
-
-    @property
-    def is_apart(self) -> bool:
-        """True if this process has not the clients' state."""
-        return self.team is not None and self.team.is_apart
+        return self.team is not None or (self._workers > 1 and len(messages) >= FEWEST)
 
     def train(self, messages: Sequence[Message]) -> list[Message]:
         """Train all clients and return their replies; most of them hold no arrays."""
@@ -378,7 +369,7 @@ class Population:
 
     def dump(self) -> Iterator[Shard] | None:
         """Return the state of all clients that shards have, fetched in pieces; None if this process has it."""
-        if not (self.team and self.is_apart and self._has_changed):
+        if not (self.team and self._has_changed):
             return None
         return (shard for piece in self.team.dump() for shard in shards_of(load_tensors(piece)))
 
@@ -392,7 +383,7 @@ class Population:
         """End the shards."""
         if self.team:
             self.team.end()
-        self.team, self._has_changed = None, False
+        self.team, self._shards, self._has_changed = None, [], False
 
     def _session(self, message: Message) -> Session:
         return self._sessions[message.metadata.dst_node_id]
@@ -408,7 +399,7 @@ class Population:
         limits: Mapping[int, float],
     ) -> Iterator[list[Any]]:
         """Yield the pieces of each shard's answer on its clients among those asked."""
-        team = self._open(by_node, request)
+        self._open(by_node, request)
         contents = {id(message.content): message.content for message in by_node.values()}
         numbers = {content: number for number, content in enumerate(contents)}
         encoded = [np.frombuffer(encode_record(content), np.uint8) for content in contents.values()]
@@ -423,19 +414,17 @@ class Population:
                 "limits": np.array([limits[node] for node in nodes]),
             }
             orders.append(pack({**about, "contents": len(encoded)}, {**arrays, **of_nodes}))
-        if team.is_apart:
-            return map(split, team.ask(orders))
+        if self.team:
+            return map(split, self.team.ask(orders))
         return (list(shard.pieces(order)) for shard, order in zip(self._shards, orders, strict=True))
 
-    def _open(self, asked: Collection[int], request: TrainRequest | EvaluateRequest) -> Team:
-        """Return the shards, which are made anew if they miss a client."""
-        if self.team and not {node for shard in self._shards for node in shard.nodes}.issuperset(asked):
+    def _open(self, asked: Collection[int], request: TrainRequest | EvaluateRequest) -> None:
+        """Make the shards, anew if they miss a client; a single one stays in this process."""
+        if not {node for shard in self._shards for node in shard.nodes}.issuperset(asked):
             self.recall()
-        if self.team is None:
-            self._run = request.enrolment.partition(":")[0]
-            self._shards = self._cut(asked, request)
-            self.team = (self._engine or TeamOfCopies)(self._shards, self._run)
-        return self.team
+            self._run, self._shards = request.enrolment.partition(":")[0], self._cut(asked, request)
+            if self._engine or len(self._shards) > 1:
+                self.team = (self._engine or TeamOfCopies)(self._shards, self._run)
 
     def _cut(self, asked: Collection[int], request: TrainRequest | EvaluateRequest) -> list[ClientShard]:
         """Return the shards of all clients with data, in blocks by the size of their data."""
