@@ -339,8 +339,9 @@ class Population:
         self._trained |= by_node.keys()
         about = {"kind": TRAIN, "reference": {**self._reference}, "with_all": with_all}
         lengths, replies = defaultdict[str, list[Floats]](list), list[Message]()
-        self._has_changed = True
-        for refused, *blocks in self._ask(by_node, request, about, limits):
+        answers = self._ask(by_node, request, about, limits)
+        self._has_changed = True  # new shards have changed nothing
+        for refused, *blocks in answers:
             for node, (code, reason) in json.loads(refused).items():
                 replies.append(Message(Error(code, reason), reply_to=by_node[int(node)]))
             for block in blocks:
@@ -358,8 +359,8 @@ class Population:
         request, replies = decode(EvaluateRequest, messages[0].content), list[Message]()
         by_node = {message.metadata.dst_node_id: message for message in messages}
         session = self._session(messages[0])
-        self._has_changed |= session.config(request.enrolment).capabilities.own_model == "adapted"
         answers = self._ask(by_node, request, {"kind": EVALUATE}, dict.fromkeys(by_node, 0.0))
+        self._has_changed |= session.config(request.enrolment).capabilities.own_model == "adapted"
         for orders, pieces in zip(self._asked, answers, strict=True):
             for node, content, documents in zip(orders, pieces[::2], pieces[1::2], strict=True):
                 replies.append(_read(by_node[node], content))
