@@ -90,7 +90,7 @@ class Measurement:
 
 
 def prepare_measurement(config: RunConfig, participant: Participant, split: str, *, final: bool) -> Measurement:
-    """Return the measurement of a client; it first adapts its model if the method does, and stores a finished one."""
+    """Return a client's measurement; its model is adapted if the method does, and a finished one stored."""
     stored = participant.store.load(participant.run)
     state = return_to_round(participant.store, participant.run, stored, participant.request.round)
     if participant.learner.examples and config.capabilities.own_model == "adapted":

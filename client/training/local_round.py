@@ -133,8 +133,7 @@ class TrainedCohort:
             if k in single:
                 return self._reply(k, to_arrays(row(self.update, k)), to_arrays(row(self.gradient, k)))
             p, loss = self.participants[k], float(self.losses[k])
-            numbers = loss, p.learner.examples, p.steps
-            return BlockReply(p.request.round, {}, {}, *numbers, block=block, lengths=lengths[k])
+            return BlockReply(p.request.round, {}, {}, loss, p.learner.examples, p.steps, block, lengths[k])
 
         return self._outcomes(reply), block
 
