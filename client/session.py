@@ -19,11 +19,11 @@ from client.state import Store
 from client.tasks.names import release_names
 from client.training.alone import with_alone
 from client.training.evaluation import (
+    Measurement,
     assess_models,
     choose_cluster,
-    evaluate_models,
     foresee_assignment,
-    foresee_evaluation,
+    prepare_measurement,
 )
 from client.training.foresight import Question, foreseen
 from client.training.local_round import train
@@ -73,6 +73,7 @@ class Session:
         device: str = "cpu",
     ) -> None:
         self.device = device
+        self._foreseen: tuple[EvaluateRequest | None, Measurement | None] = None, None
         self.client, self.build_learner, self.store, self.releaser = client, build_learner, store, releaser
         self.policy, self.consent = releaser.policy, releaser.consent
         self._member_key = cache(lambda: MemberKey(node_key()))
@@ -155,8 +156,8 @@ class Session:
         shares_metrics = masks or self.policy.shares_metrics(run.config.privacy)
         if not shares_metrics and not request.final:
             return empty
-        models = run.split_models(request.model)
-        request = replace(request, model=models[self._cluster(run, request)])
+        model = run.split_models(request.model)[self._cluster(run, request)]
+        request = request if model is request.model else replace(request, model=model)
         if request.final:
             self.store.write(run.run, MODEL, SHARED.serialize(request.model, request.statics))
         work = partial(self._evaluate, run, request, compares=shares_metrics and request.final)
@@ -190,13 +191,13 @@ class Session:
         if reservation and request.round == run.config.first_rounds + 1:
             check_remainder(run.config, models[0], request.clients)
         noise = reservation.noise(steps, self.releaser.generator) if reservation else None
-        first = replace(request, model=models[0])
+        first = request if models[0] is request.model else replace(request, model=models[0])
         least = self.releaser.min_sum
         part = join_training(self._party(run.run), run, least, self.store, first, steps) if run.helpers else None
         cluster = self._cluster(run, request)
         part = replace(part, cluster=cluster) if part else None
         request = replace(first, model=models[cluster]) if cluster else first
-        return self._member(run, request, steps, noise, reservation, part)
+        return self._member(run, request, steps, noise=noise, reservation=reservation, part=part)
 
     def passes_unchanged(self, participant: Participant) -> bool:
         """Return True if `release` changes nothing but the encoding of the reply."""
@@ -209,17 +210,20 @@ class Session:
         return self.releaser.release_update(run.config, run.trainer, participant, work)
 
     def _evaluate(self, run: EnrolledRun, request: EvaluateRequest, *, compares: bool) -> EvaluateReply:
-        participant, limit, split = self._evaluated(run, request), self.policy.local_steps, request.split
-        reply = evaluate_models(run.config, participant, split, final=request.final)
-        return with_alone(run, participant, self.build_learner, limit, split, reply) if compares else reply
+        (asked, measurement), self._foreseen = self._foreseen, (None, None)
+        measurement = measurement if measurement and asked is request else self._prepare(run, request)
+        with foreseen(measurement.questions):
+            reply, limit, participant = measurement.reply(), self.policy.local_steps, measurement.participant
+        return with_alone(run, participant, self.build_learner, limit, request.split, reply) if compares else reply
 
     def _party(self, run: str) -> Party:
         """Return this client as a member of a run's sums."""
         return find_party(self.store, run, self.client, self._member_key())
 
-    def _evaluated(self, run: EnrolledRun, request: EvaluateRequest) -> Participant:
+    def _prepare(self, run: EnrolledRun, request: EvaluateRequest) -> Measurement:
         adapt = TrainRequest(request.round, request.enrolment, request.model, statics=request.statics, phase=ADAPT)
-        return self._member(run, adapt, self.policy.local_steps(run.config.method_options.steps(ADAPT)))
+        member = self._member(run, adapt, self.policy.local_steps(run.config.method_options.steps(ADAPT)))
+        return prepare_measurement(run.config, member, request.split, final=request.final)
 
     def _cluster(self, run: EnrolledRun, request: TrainRequest | EvaluateRequest) -> int:
         """Return the number of this client's model in a request, which it chooses in secure sums of clusters."""
@@ -227,10 +231,10 @@ class Session:
             return 0
         return choose_cluster(self.client, run, self.store, request)
 
-    def _member(self, run: EnrolledRun, request: TrainRequest, steps: int, *release: Any) -> Participant:
+    def _member(self, run: EnrolledRun, request: TrainRequest, steps: int, **release: Any) -> Participant:
         """Return this client as a participant; `release` is the noise, the reservation and the part of a sum."""
         about = (self.client, run.run, run.config.seed, run.learner, self.store, request, steps)
-        return replace(Participant(*about, *release), device=self.device)
+        return Participant(*about, device=self.device, **release)
 
     def foresee(self, request: Payload | None) -> list[Question]:
         """Return the questions to the client's models in a request; none if they are of no stack."""
@@ -239,8 +243,10 @@ class Session:
                 return foresee_assignment(self.runs.find(request.enrolment), self.store, request)
             if isinstance(request, EvaluateRequest) and not request.terms:
                 run = self.runs.find(request.enrolment)
-                member, chooses = self._evaluated(run, request), len(run.split_models(request.model)) > 1
-                return [] if chooses else foresee_evaluation(run.config, member, request.split, final=request.final)
+                if len(run.split_models(request.model)) == 1 and run.config.capabilities.own_model != "adapted":
+                    measurement = self._prepare(run, request)
+                    self._foreseen = request, measurement
+                    return measurement.questions
         except FedloomError:
             pass
         return []

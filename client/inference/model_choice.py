@@ -29,12 +29,12 @@ def models_of_client(options: MethodOptions, model: Arrays, state: ClientMemory)
     from client.trainers.registry import build_trainer
     from client.training.state import DELIVERED, HEAD, PERSONALIZED
 
-    delivered = state.groups.get(DELIVERED) or state.groups.get(f"{HEAD}.after", {})
-    head = {n: t.numpy() for n, t in delivered.items()}
-    shared = {**model, **head}
-    personalized = {n: t.numpy() for n, t in state.groups.get(f"{PERSONALIZED}.after", {}).items()}
+    own_groups = [state.groups[name] for name in (DELIVERED, f"{HEAD}.after") if name in state.groups]
+    head = next(filter(None, own_groups), {})
+    shared = {**model, **{n: t.numpy() for n, t in head.items()}} if head else model
     if options.capabilities().own_model == "none":
         return {"": shared}
+    personalized = {n: t.numpy() for n, t in state.groups.get(f"{PERSONALIZED}.after", {}).items()}
     return {"": personalized or shared, build_trainer(options).shared_as: shared}
 
 

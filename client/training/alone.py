@@ -12,7 +12,7 @@ from client.state import MemoryStore
 from client.tasks.learner import Learner
 from client.trainers.registry import build_trainer
 from client.training.comparison import MEASURED, Measured, from_document, has_units, pair_with_alone
-from client.training.evaluation import evaluate_models, foresee_evaluation
+from client.training.evaluation import prepare_measurement
 from client.training.foresight import foreseen
 from client.training.local_round import train
 from client.training.participant import ADAPT, TOGETHER, Participant, split_cohort
@@ -124,9 +124,10 @@ def measure_alone(
             _train(config, [client for client in clients if client.learner.examples], is_late)
         adapt, most = replace(request, round=config.rounds, phase=ADAPT), steps(options.steps(ADAPT))
         members = [replace(c, request=replace(adapt, statics=c.request.statics), steps=most) for c in clients]
-        with foreseen(q for member in members for q in foresee_evaluation(config, member, split, final=True)):
-            for member in members:
-                evaluate_models(config, member, split, final=True, with_baselines=False)
+        prepared = [prepare_measurement(config, member, split, final=True) for member in members]
+        with foreseen(question for one in prepared for question in one.questions):
+            for member, one in zip(members, prepared, strict=True):
+                one.reply(with_baselines=False)
                 measured[member.client] = from_document(member.store.read(member.run, MEASURED))
     return measured
 

@@ -2,18 +2,17 @@
 
 import json
 import math
-from collections.abc import Mapping
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import partial
 
 from client.enrolment import EnrolledRun
 from client.inference.model_choice import has_own_parameters, models_of_client
 from client.privacy.transforms import run_or_zeros
-from client.state import ClientMemory, Store
-from client.tasks.learner import PROPERTY, HasBaselines, HasProperty, Learner
+from client.state import Store
+from client.tasks.learner import PROPERTY, HasProperty, Learner
 from client.trainers.registry import build_trainer
 from client.training.comparison import MEASURED, choose, measure_units, measure_used, to_document, to_paired, uses_of
-from client.training.foresight import LOSS, Question, foreseen, training_loss
+from client.training.foresight import LOSS, Question, training_loss
 from client.training.participant import Participant
 from client.training.state import HEAD, load_group, return_to_round
 from common.arrays import Arrays, check_like, group
@@ -28,89 +27,84 @@ TIE_WEIGHT = 1e-6
 """Weight of the training loss in scores by L_p: it decides between models of equal violation."""
 
 
-def evaluate_models(
-    config: RunConfig, participant: Participant, split: str, *, final: bool, with_baselines: bool = True
-) -> EvaluateReply:
-    """Return metrics of the baselines and of every model the client has, with their weights.
+@dataclass(frozen=True)
+class Measurement:
+    """Models of a client that are to be measured.
 
-    Of the finished model, also the metrics of what the client uses, chosen on validation data, and the sums of its
-    differences to the simple baseline; the client stores all of them. If a network has trained on top of a closed form, this
-    is one of the choices. The request of the participant has the shared model and what is solved, and its steps are those of
-    `ADAPT`. Without `with_baselines`, baselines are measured only where the client uses one.
+    If a network has trained on top of a closed form, the finished models have one of the closed form alone.
+
+    Args:
+        config: Configuration of the run.
+        participant: The client; its request has the shared model and what is solved, and its steps are those of `ADAPT`.
+        models: Every model that the client has, by prefix of its metrics.
+        split: Data split of the measurement.
+        final: True if the model is finished.
     """
-    options, learner, request = config.method_options, participant.learner, participant.request
+
+    config: RunConfig
+    participant: Participant
+    models: dict[str, Arrays]
+    split: str
+    final: bool
+
+    @property
+    def questions(self) -> list[Question]:
+        """Questions to the models that `reply` asks."""
+        asked = [*{id(model): model for model in self.models.values()}.values()]
+        kinds = {self.split, "validation"} if self.final and _chooses(self.config) else {self.split}
+        learner, statics = self.participant.learner, self.participant.request.statics
+        return [Question(learner, kind, asked, statics) for kind in sorted(kinds)]
+
+    def reply(self, *, with_baselines: bool = True) -> EvaluateReply:
+        """Return metrics of the baselines and of the models, with their weights.
+
+        Of the finished model, also the metrics of what the client uses, chosen on validation data, and the sums of its
+        differences to the simple baseline; the client stores all of them. Without `with_baselines`, baselines are measured
+        only where the client uses one.
+        """
+        config, participant, models = self.config, self.participant, self.models
+        split, final, learner, request = self.split, self.final, participant.learner, participant.request
+        choice, uses = next(iter(models)), dict[str, bool]()
+        if final and _chooses(config):
+            choice = choose(config, learner, models, request.statics, "validation")
+        metrics: Metrics = {}
+        weights: Metrics = {}
+        baselines = getattr(learner, "baselines", None)  # `isinstance` of a protocol takes 15 µs
+        if baselines and (with_baselines or choice not in models):
+            metrics, weights = map(dict, baselines(split, request.statics))
+        for prefix, model in models.items():
+            means, counts = learner.evaluate(model, request.statics, split)
+            metrics |= {f"{prefix}{name}": value for name, value in means.items()}
+            weights |= {f"{prefix}{name}": count for name, count in counts.items()}
+        if not final:
+            return EvaluateReply(request.round, metrics, weights)
+        if _chooses(config):
+            means, counts = measure_used(config, choice, models, (metrics, weights))
+            metrics, weights, is_personal = metrics | means, weights | counts, has_own_parameters(config, request.model)
+            uses = uses_of(config.task, choice, tuple(models), is_personal=is_personal)
+        units, rivals = measure_units(learner, choice, models, request.statics, split, with_rivals=with_baselines)
+        reply = EvaluateReply(request.round, metrics, weights)
+        participant.store.write(participant.run, MEASURED, to_document(reply, units, rivals, uses))
+        sent = uses if config.privacy.unit == "none" else {}  # these numbers are exact
+        return replace(reply, paired=to_paired(learner.task, units, rivals, sent))
+
+
+def prepare_measurement(config: RunConfig, participant: Participant, split: str, *, final: bool) -> Measurement:
+    """Return a client's measurement; its model is adapted if the method does, and a finished one stored."""
     stored = participant.store.load(participant.run)
-    state = return_to_round(participant.store, participant.run, stored, request.round)
-    adapted = build_trainer(options).personalize(participant) if learner.examples else None
-    state = state if adapted is None else adapted
+    state = return_to_round(participant.store, participant.run, stored, participant.request.round)
+    if participant.learner.examples and config.capabilities.own_model == "adapted":
+        state = build_trainer(config.method_options).personalize(participant) or state
     if final and state is not stored:
         participant.store.save(participant.run, state)
-    models = _models_of(config, participant, state, final=final)
-    with foreseen(_questions(config, learner, models, request.statics, split, final=final)):
-        return _measure(config, participant, models, split, final=final, with_baselines=with_baselines)
-
-
-def _measure(
-    config: RunConfig,
-    participant: Participant,
-    models: dict[str, Arrays],
-    split: str,
-    *,
-    final: bool,
-    with_baselines: bool,
-) -> EvaluateReply:
-    learner, request = participant.learner, participant.request
-    choice, uses = next(iter(models)), dict[str, bool]()
-    if final and _chooses(config):
-        choice = choose(config, learner, models, request.statics, "validation")
-    metrics: Metrics = {}
-    weights: Metrics = {}
-    if isinstance(learner, HasBaselines) and (with_baselines or choice not in models):
-        metrics, weights = map(dict, learner.baselines(split, request.statics))
-    for prefix, model in models.items():
-        means, counts = learner.evaluate(model, request.statics, split)
-        metrics |= {f"{prefix}{name}": value for name, value in means.items()}
-        weights |= {f"{prefix}{name}": count for name, count in counts.items()}
-    if not final:
-        return EvaluateReply(request.round, metrics, weights)
-    if _chooses(config):
-        means, counts = measure_used(config, choice, models, (metrics, weights))
-        metrics, weights, is_personal = metrics | means, weights | counts, has_own_parameters(config, request.model)
-        uses = uses_of(config.task, choice, tuple(models), is_personal=is_personal)
-    units, rivals = measure_units(learner, choice, models, request.statics, split, with_rivals=with_baselines)
-    reply = EvaluateReply(request.round, metrics, weights)
-    participant.store.write(participant.run, MEASURED, to_document(reply, units, rivals, uses))
-    sent = uses if config.privacy.unit == "none" else {}  # these numbers are exact
-    return replace(reply, paired=to_paired(learner.task, units, rivals, sent))
-
-
-def _models_of(config: RunConfig, participant: Participant, state: ClientMemory, *, final: bool) -> dict[str, Arrays]:
-    """Return the client's models by prefix of their metrics; the empty one is of the closed form alone."""
     models = models_of_client(config.method_options, participant.request.model, state)
-    return models | ({SUMS_ALONE.prefix: {}} if config.first and final else {})
+    models |= {SUMS_ALONE.prefix: {}} if config.first and final else {}
+    return Measurement(config, participant, models, split, final)
 
 
 def _chooses(config: RunConfig) -> bool:
     """Return True if a client chooses on validation data what it uses."""
     return bool(config.task_options.validation_share) and TASKS[config.task].comparison is not None
-
-
-def _questions(
-    config: RunConfig, learner: Learner, models: Mapping[str, Arrays], statics: Arrays, split: str, *, final: bool
-) -> list[Question]:
-    asked = [*{id(model): model for model in models.values()}.values()]
-    kinds = {split, "validation"} if final and _chooses(config) else {split}
-    return [Question(learner, kind, asked, statics) for kind in sorted(kinds)]
-
-
-def foresee_evaluation(config: RunConfig, participant: Participant, split: str, *, final: bool) -> list[Question]:
-    """Return the questions of `evaluate_models`; none if the client first adapts its model."""
-    store, request = participant.store, participant.request
-    if config.capabilities.own_model == "adapted":
-        return []
-    state = return_to_round(store, participant.run, store.load(participant.run), request.round)
-    models = _models_of(config, participant, state, final=final)
-    return _questions(config, participant.learner, models, request.statics, split, final=final)
 
 
 def foresee_assignment(run: EnrolledRun, store: Store, request: AssignRequest) -> list[Question]:

@@ -152,8 +152,8 @@ def _together(inputs: Sequence[Tensors]) -> Tensors:
 def _stack_models(models: Sequence[Arrays]) -> tuple[Tensors, Dimensions]:
     dims = {n: None if all(m[n] is a for m in models) else 0 for n, a in models[0].items()}
     params = tensors({n: models[0][n] for n, dim in dims.items() if dim is None})
-    others = [tensors({n: model[n] for n, dim in dims.items() if dim == 0}) for model in models]
-    params |= stack(others)
+    if len(params) < len(dims):
+        params |= stack([tensors({n: model[n] for n, dim in dims.items() if dim == 0}) for model in models])
     return {n: params[n] for n in dims}, dims  # `vmap` pairs both by their order
 
 

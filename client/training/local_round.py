@@ -126,16 +126,23 @@ class TrainedCohort:
         pairs = [(k, self.participants[k]) for k in summed]
         members = [Member(p.client, float(weights[k]), p.steps, float(self.losses[k]), lengths[k]) for k, p in pairs]
         sums = Contribution(per_step=capabilities.per_step, magnitude=capabilities.needs_magnitude)
-        sums.add_stack(members, weights, *(to_arrays(_only(summed, t)) for t in (self.update, self.gradient)))
+        sums.add_stack(members, weights, *(to_arrays(self._finite(t)) for t in (self.update, self.gradient)))
         block = ClientBlock(number, tuple(member.name for member in members), sums)
 
         def reply(k: int) -> TrainReply:
             if k in single:
                 return self._reply(k, to_arrays(row(self.update, k)), to_arrays(row(self.gradient, k)))
-            numbers = self._reply(k, {}, {})
-            return BlockReply(**vars(numbers), block=block, lengths=lengths[k])
+            p, loss = self.participants[k], float(self.losses[k])
+            return BlockReply(p.request.round, {}, {}, loss, p.learner.examples, p.steps, block, lengths[k])
 
         return self._outcomes(reply), block
+
+    def _finite(self, stacked: Tensors) -> Tensors:
+        """Return zeros for clients that are not finite, whose products with weight 0 are NaN."""
+        finite = torch.from_numpy(np.isfinite([*self.lengths.values()]).all(axis=0))
+        if finite.all():
+            return stacked
+        return {n: torch.where(finite.view(-1, *[1] * (t.dim() - 1)), t, 0.0) for n, t in stacked.items()}
 
     def _outcomes(self, reply: Callable[[int], TrainReply]) -> list[Outcome]:
         counted = set(self.counted)
@@ -215,13 +222,3 @@ def _lengths(stacked: Tensors) -> Floats:
     squares = [torch.linalg.vector_norm(t.flatten(1), dim=1, dtype=torch.float64).square() for t in stacked.values()]
     lengths: Tensor = torch.stack(squares).sum(0).sqrt()
     return np.asarray(lengths.numpy(), np.float64)
-
-
-def _only(clients: Sequence[int], stacked: Tensors) -> Tensors:
-    """Return zeros for the other clients, whose products with weight 0 may be NaN."""
-    total = len(next(iter(stacked.values()), ()))
-    if len(clients) >= total:
-        return stacked
-    keep = torch.zeros(total, dtype=torch.bool)
-    keep[list(clients)] = True
-    return {n: torch.where(keep.view(-1, *[1] * (t.dim() - 1)), t, 0.0) for n, t in stacked.items()}

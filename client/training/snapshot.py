@@ -17,7 +17,7 @@ import torch
 from pydantic import AfterValidator, ConfigDict, TypeAdapter, ValidationError
 from pydantic.dataclasses import dataclass as checked_dataclass
 from safetensors import SafetensorError
-from safetensors.numpy import load, save
+from safetensors.numpy import load, save_file
 from safetensors.torch import load as load_tensors
 
 from client.state import ClientMemory, MemoryStore, StackedRow
@@ -35,13 +35,17 @@ class StoredFile:
     sha256: str
 
 
-def write_private(path: Path, content: bytes) -> StoredFile:
-    """Write a new file and flush it to disk."""
-    with open(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "wb") as file:
-        file.write(content)
-        file.flush()
+def write_private(path: Path, content: bytes | Arrays) -> StoredFile:
+    """Write a new file and flush it to disk; arrays go there without a copy in memory."""
+    os.close(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600))
+    if isinstance(content, bytes):
+        path.write_bytes(content)
+    else:
+        save_file(content, path)
+    with path.open("rb") as file:
+        digest = hashlib.file_digest(file, "sha256").hexdigest()
         os.fsync(file.fileno())
-    return StoredFile(len(content), hashlib.sha256(content).hexdigest())
+        return StoredFile(file.tell(), digest)
 
 
 def read_private(path: Path, stored: StoredFile | None = None) -> bytes:
@@ -160,7 +164,7 @@ def write_documents(path: Path, documents: Documents) -> StoredFile:
         "ends": np.cumsum([len(content) for content in places], dtype=np.int64),
         "index": np.array(index, np.int64).reshape(len(documents), len(names)),
     }
-    return write_private(path, save(arrays))
+    return write_private(path, arrays)
 
 
 def read_documents(path: Path, stored: StoredFile) -> list[dict[str, bytes]]:
@@ -331,7 +335,7 @@ def write_state(folder: Path, state: ClientsState) -> tuple[dict[str, StoredFile
     documents, stored, size = write_documents(folder / DOCUMENTS, state.documents), list[Future[StoredFile]](), 0
 
     def write(number: int, part: list[Shard]) -> StoredFile:
-        return write_private(folder / f"{number}.safetensors", save(shard_arrays(part)))
+        return write_private(folder / f"{number}.safetensors", shard_arrays(part))
 
     with ThreadPoolExecutor(WRITERS) as writers:  # digests and writes release the interpreter's lock
         for number, part in enumerate(pack_shards(state.shards)):

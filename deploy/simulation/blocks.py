@@ -23,7 +23,7 @@ from client.training.snapshot import Shard, memories_of, pack_shards, shard_arra
 from client.training.state import split_histories
 from common.arrays import Arrays, Floats
 from common.config.run import RunConfig
-from common.contribution import DOUBT, Contribution, Lengths, find_doubtful
+from common.contribution import DOUBT, BlockReply, ClientBlock, Lengths, find_doubtful
 from common.errors import FedloomError
 from common.wire.codec import decode
 from common.wire.messages import EVALUATE, LOCAL, TRAIN, EvaluateRequest, TrainRequest
@@ -99,19 +99,24 @@ class ClientShard:
         return [node for blocks in self.sums.values() for block in blocks for node in block]
 
     def answer(self, order: bytes) -> bytes:
-        """Return the answer to an order of a `Population`."""
-        about, arrays = unpack(order)
+        """Return the answer to an order of a `Population` in another process."""
+        about, _ = unpack(order)
         if about["kind"] == "dump":
             return self._dump(about["run"], is_first=about["is_first"])
         if about["kind"] == "load":
             return self._load(about["run"], order)
+        return join(piece if isinstance(piece, bytes) else piece.to_bytes() for piece in self.pieces(order))
+
+    def pieces(self, order: bytes) -> Iterator[bytes | TrainedBlock]:
+        """Return the pieces of the answer to requests of clients."""
+        about, arrays = unpack(order)
         self._pieces, self._rows = iter(()), {}
         contents = [decode_record(arrays[f"content/{k}"].tobytes()) for k in range(about["contents"])]
         asked = dict(zip(arrays["nodes"].tolist(), (contents[k] for k in arrays["which"].tolist()), strict=True))
         if about["kind"] == EVALUATE:
-            return join(self._evaluate(asked))
+            return self._evaluate(asked)
         limits = dict(zip(asked, arrays["limits"].tolist(), strict=True))
-        return join(self._train(asked, limits, about["reference"], with_all=about["with_all"]))
+        return self._train(asked, limits, about["reference"], with_all=about["with_all"])
 
     def _dump(self, run: str, *, is_first: bool) -> bytes:
         """Return the next piece of the state of its clients, whose numbers are those of their nodes from 0."""
@@ -129,7 +134,7 @@ class ClientShard:
 
     def _train(
         self, asked: Mapping[int, RecordDict], limits: Mapping[int, float], reference: Lengths, *, with_all: bool
-    ) -> Iterator[bytes]:
+    ) -> Iterator[bytes | TrainedBlock]:
         """Yield the refusals of its clients, then the trained clients of each sum."""
         participants, refused = dict[int, Participant](), dict[int, tuple[int, str | None]]()
         contents = {id(content): content for content in asked.values()}
@@ -147,24 +152,26 @@ class ClientShard:
         for number, blocks in self.sums.items():
             members = [[(node, participants[node]) for node in block if node in participants] for block in blocks]
             if any(members):
-                yield self._add_up(number, members, limits, judge, with_all=with_all).to_bytes()
+                yield self._add_up(number, members, limits, judge, with_all=with_all)
 
     def _add_up(
         self, number: int, blocks: Sequence[Members], limits: Mapping[int, float], judge: Judge, *, with_all: bool
     ) -> TrainedBlock:
         """Train the clients of a sum, block by block."""
-        trained, sums = list[TrainedBlock](), Contribution()
+        trained = list[TrainedBlock]()
         for members in (one for block in blocks for one in self._split(block, with_all=with_all)):
-            done = self._train_block(
-                number, members, partial(judge, np.array([limits[node] for node, _ in members])), with_all=with_all
-            )
-            if done.sums:
-                sums = sums or done.sums.empty()
-                sums.merge(done.sums)
-            trained.append(done)
+            its_judge = partial(judge, np.array([limits[node] for node, _ in members]))
+            trained.append(self._train_block(number, members, its_judge, with_all=with_all))
+        if len(trained) == 1:
+            return trained[0]
+        sums = trained[0].sums.empty()
+        for one in trained:
+            sums.merge(one.sums)
+        whole = ClientBlock(number, tuple(member.name for member in sums.members), sums)
+        replies = [reply for one in trained for reply in one.replies]
         kinds = dict.fromkeys(kind for one in trained for kind in one.lengths)
         return TrainedBlock(
-            [reply for one in trained for reply in one.replies],
+            [replace(one, block=whole) if isinstance(one, BlockReply) else one for one in replies],
             [size for one in trained for size in one.sizes],
             {kind: np.concatenate([one.lengths[kind] for one in trained]) for kind in kinds},
             sums,
@@ -221,10 +228,7 @@ def dump(answer: Callable[[bytes], bytes], run: str) -> Iterator[bytes]:
 
 
 class Team(Protocol):
-    """Shards of a population."""
-
-    is_apart: bool
-    """True if they have the state of their clients, and this process has not."""
+    """Shards of a population elsewhere; they have the state of their clients, and this process has not."""
 
     def ask(self, orders: Sequence[bytes]) -> list[bytes]:
         """Return the answer of each shard to its order.
@@ -241,19 +245,16 @@ class Team(Protocol):
 
 
 class TeamOfCopies(Team):
-    """Shards in copies of this process; a single one stays in it."""
+    """Shards in copies of this process."""
 
     def __init__(self, shards: Sequence[ClientShard], run: str) -> None:
-        self._shards, self._run, count = shards, run, len(shards)
+        self._run, count = run, len(shards)
         names = [f"worker {k} of {count}, with {shard.blocks} blocks" for k, shard in enumerate(shards, start=1)]
-        self.is_apart = count > 1
-        self._workers = [Worker(n, shard.answer) for n, shard in zip(names, shards, strict=True) if self.is_apart]
+        self._workers = [Worker(name, shard.answer) for name, shard in zip(names, shards, strict=True)]
 
     def ask(self, orders: Sequence[bytes]) -> list[bytes]:
-        """Return the answer of each shard to its order."""
-        if self.is_apart:
-            return ask_all(self._workers, orders)
-        return [shard.answer(order) for shard, order in zip(self._shards, orders, strict=True)]
+        """Return the answer of each copy to its order."""
+        return ask_all(self._workers, orders)
 
     def dump(self) -> Iterator[bytes]:
         """Yield the state of all copies in pieces."""
@@ -321,12 +322,7 @@ class Population:
         """Return True if the shards answer these messages, which are evaluations of many clients."""
         if not messages or messages[0].metadata.message_type != EVALUATE:
             return False
-        return self.is_apart or (self._workers > 1 and len(messages) >= FEWEST)
-
-    @property
-    def is_apart(self) -> bool:
-        """True if this process has not the clients' state."""
-        return self.team is not None and self.team.is_apart
+        return self.team is not None or (self._workers > 1 and len(messages) >= FEWEST)
 
     def train(self, messages: Sequence[Message]) -> list[Message]:
         """Train all clients and return their replies; most of them hold no arrays."""
@@ -343,11 +339,13 @@ class Population:
         self._trained |= by_node.keys()
         about = {"kind": TRAIN, "reference": {**self._reference}, "with_all": with_all}
         lengths, replies = defaultdict[str, list[Floats]](list), list[Message]()
-        self._has_changed = True
-        for refused, *blocks in self._ask(by_node, request, about, limits):
+        answers = self._ask(by_node, request, about, limits)
+        self._has_changed = True  # new shards have changed nothing
+        for refused, *blocks in answers:
             for node, (code, reason) in json.loads(refused).items():
                 replies.append(Message(Error(code, reason), reply_to=by_node[int(node)]))
-            for block in map(TrainedBlock.from_bytes, blocks):
+            for block in blocks:
+                block = TrainedBlock.from_bytes(block) if isinstance(block, bytes) else block
                 asked = [by_node[node] for node in block.nodes]
                 replies += answer_each(asked, block.replies, block.sizes)
                 for kind, found in block.lengths.items():
@@ -361,8 +359,8 @@ class Population:
         request, replies = decode(EvaluateRequest, messages[0].content), list[Message]()
         by_node = {message.metadata.dst_node_id: message for message in messages}
         session = self._session(messages[0])
-        self._has_changed |= session.config(request.enrolment).capabilities.own_model == "adapted"
         answers = self._ask(by_node, request, {"kind": EVALUATE}, dict.fromkeys(by_node, 0.0))
+        self._has_changed |= session.config(request.enrolment).capabilities.own_model == "adapted"
         for orders, pieces in zip(self._asked, answers, strict=True):
             for node, content, documents in zip(orders, pieces[::2], pieces[1::2], strict=True):
                 replies.append(_read(by_node[node], content))
@@ -372,7 +370,7 @@ class Population:
 
     def dump(self) -> Iterator[Shard] | None:
         """Return the state of all clients that shards have, fetched in pieces; None if this process has it."""
-        if not (self.team and self.is_apart and self._has_changed):
+        if not (self.team and self._has_changed):
             return None
         return (shard for piece in self.team.dump() for shard in shards_of(load_tensors(piece)))
 
@@ -386,7 +384,7 @@ class Population:
         """End the shards."""
         if self.team:
             self.team.end()
-        self.team, self._has_changed = None, False
+        self.team, self._shards, self._has_changed = None, [], False
 
     def _session(self, message: Message) -> Session:
         return self._sessions[message.metadata.dst_node_id]
@@ -400,9 +398,9 @@ class Population:
         request: TrainRequest | EvaluateRequest,
         about: dict[str, Any],
         limits: Mapping[int, float],
-    ) -> list[list[bytes]]:
-        """Return the pieces of each shard's answer on its clients among those asked."""
-        team = self._open(by_node, request)
+    ) -> Iterator[list[Any]]:
+        """Yield the pieces of each shard's answer on its clients among those asked."""
+        self._open(by_node, request)
         contents = {id(message.content): message.content for message in by_node.values()}
         numbers = {content: number for number, content in enumerate(contents)}
         encoded = [np.frombuffer(encode_record(content), np.uint8) for content in contents.values()]
@@ -417,17 +415,17 @@ class Population:
                 "limits": np.array([limits[node] for node in nodes]),
             }
             orders.append(pack({**about, "contents": len(encoded)}, {**arrays, **of_nodes}))
-        return [split(answer) for answer in team.ask(orders)]
+        if self.team:
+            return map(split, self.team.ask(orders))
+        return (list(shard.pieces(order)) for shard, order in zip(self._shards, orders, strict=True))
 
-    def _open(self, asked: Collection[int], request: TrainRequest | EvaluateRequest) -> Team:
-        """Return the shards, which are made anew if they miss a client."""
-        if self.team and not {node for shard in self._shards for node in shard.nodes}.issuperset(asked):
+    def _open(self, asked: Collection[int], request: TrainRequest | EvaluateRequest) -> None:
+        """Make the shards, anew if they miss a client; a single one stays in this process."""
+        if not {node for shard in self._shards for node in shard.nodes}.issuperset(asked):
             self.recall()
-        if self.team is None:
-            self._run = request.enrolment.partition(":")[0]
-            self._shards = self._cut(asked, request)
-            self.team = (self._engine or TeamOfCopies)(self._shards, self._run)
-        return self.team
+            self._run, self._shards = request.enrolment.partition(":")[0], self._cut(asked, request)
+            if self._engine or len(self._shards) > 1:
+                self.team = (self._engine or TeamOfCopies)(self._shards, self._run)
 
     def _cut(self, asked: Collection[int], request: TrainRequest | EvaluateRequest) -> list[ClientShard]:
         """Return the shards of all clients with data, in blocks by the size of their data."""

@@ -173,8 +173,6 @@ class TeamOfActors(Team):
         gpus: Share of a GPU for each.
     """
 
-    is_apart = True
-
     def __init__(
         self, ray: ModuleType, abouts: Sequence[str], shards: Sequence[ClientShard], run: str, gpus: float
     ) -> None:

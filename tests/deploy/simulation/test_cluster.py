@@ -28,8 +28,6 @@ SOURCE = RunSource("rules", "demo:0-20", 20, {}, "iid")
 class Hosts(Team):
     """Hosts of the shards, each of which a new one replaces before every order, with the last one's state."""
 
-    is_apart = True
-
     def __init__(self, shards: Sequence[ClientShard], run: str) -> None:
         self._abouts, self._run = [describe(shard, SOURCE, run, 0.0) for shard in shards], run
         self._states = [[*dump(shard.answer, run)] for shard in shards]

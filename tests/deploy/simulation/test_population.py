@@ -183,3 +183,14 @@ def test_clients_that_several_processes_evaluate_have_the_same_metrics_and_docum
     assert own == shared
     assert set(made) == {2}
     assert all(measured.metrics for measured in shared.values())
+
+
+def test_shards_of_one_round_have_changed(
+    settings: Settings, tmp_path: Path, folds: Callable[[bool], None], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    kind, states = population.Population, list[int]()
+    end = kind.end
+    monkeypatch.setattr(kind, "end", lambda shards: states.append(len([*(shards.dump() or ())])) or end(shards))
+    folds(True)
+    simulate(settings("fedrule", rounds=1), toy_dataset(11), tmp_path, together=4, workers=2)
+    assert states[-1], "a snapshot has the state of the round"
