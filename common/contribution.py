@@ -10,7 +10,6 @@ import math
 import statistics
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import partial
 from typing import Any, Protocol
 
 import numpy as np
@@ -108,6 +107,9 @@ class Contribution:
         self.dtypes: dict[str, np.dtype[Any]] = {}
         self.weight = self.weighted_steps = 0.0
         self._singles: Sequence[SingleReply] | None = None
+        self._vectors: dict[str, Floats] = {}
+        """Kind -> vector whose views are the sums of the arrays in `_names`."""
+        self._names: dict[str, list[str]] = {}
 
     def __bool__(self) -> bool:
         """Return True if it has members."""
@@ -147,20 +149,40 @@ class Contribution:
         Raises:
             ValueError: Names or shapes differ from those of earlier members.
         """
-        like = self._tables or update
+        split = [*split_rows(update)]
+        whole = {name: delta for name, rows, delta in split if rows is None}
         if UPDATE not in self.sums:
+            like = self._tables or update
             self.dtypes |= {name: a.dtype for name, a in like.items()}
             for kind in (UPDATE, MAGNITUDE) if self._magnitude else (UPDATE,):
-                self.sums[kind] = {name: np.zeros(a.shape) for name, a in like.items()}
-        split = [*split_rows(update)]
+                self._lay_out(kind, like, whole)
         _check_shapes(split, self.sums[UPDATE])
         factor, sizes = member.weight / self._scale(member.steps), self.sums.get(MAGNITUDE, {})
+        self._add_whole(whole, factor, UPDATE, MAGNITUDE)
         for name, rows, delta in split:
-            add = _add if rows is None else partial(_add_rows, rows)
-            add(delta, factor, self.sums[UPDATE][name], sizes.get(name))
+            if rows is not None:
+                _add_rows(rows, delta, factor, self.sums[UPDATE][name], sizes.get(name))
         if gradient:
-            self.add_sums(GRADIENT, {name: a.astype(np.float64) * member.weight for name, a in gradient.items()})
+            if GRADIENT not in self.sums:
+                self._lay_out(GRADIENT, gradient, gradient)
+            self._add_whole(gradient, member.weight, GRADIENT)
         self.record([member])
+
+    def _lay_out(self, kind: str, like: Arrays, whole: Collection[str]) -> None:
+        """Prepare sums of the form of `like`; those of `whole` are views of one vector, for few additions."""
+        names = self._names[kind] = [name for name in like if name in whole]
+        ends = np.cumsum([like[name].size for name in names], dtype=int)
+        self._vectors[kind] = np.zeros(ends[-1:].sum())
+        views = dict(zip(names, np.split(self._vectors[kind], ends), strict=False))
+        self.sums[kind] = {n: views[n].reshape(a.shape) if n in views else np.zeros(a.shape) for n, a in like.items()}
+
+    def _add_whole(self, added: Arrays, factor: float, kind: str, absolute: str = "") -> None:
+        """Add arrays that are no rows of a table, times a factor, and their magnitudes to a further kind."""
+        if (names := self._names.get(kind)) and added.keys() == {*names}:
+            flat = np.concatenate([added[name].reshape(-1) for name in names])
+            return _add(flat, factor, self._vectors[kind], self._vectors.get(absolute))
+        for name, delta in added.items():
+            _add(delta, factor, self.sums[kind][name], self.sums.get(absolute, {}).get(name))
 
     def add_stack(self, members: Sequence[Member], weights: Floats, update: Arrays, gradient: Arrays) -> None:
         """Add clients with equal numbers of steps, whose arrays are stacked along dimension 0.

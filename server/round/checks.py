@@ -108,7 +108,7 @@ def check_paired(paired: Arrays, task: AnyTask, max_units: float) -> None:
                 raise WireError(f"sums of {key}: {n:g} units with a mean difference of {total / n:g} are impossible")
 
 
-@lru_cache(maxsize=4096)
+@lru_cache(maxsize=256)  # clients choose keys
 def _find(key: str, task: AnyTask) -> MetricSpec | None:
     """Return the declaration of a metric, also of one trained alone, or of what the client uses."""
     return task.find_metric(key.removeprefix(ALONE_PREFIX))

@@ -31,7 +31,7 @@ from deploy.simulation.clients import open_sessions
 from deploy.simulation.grid import InProcessGrid
 from server.run import run
 from studies.harness.bench import Bench
-from studies.harness.experiment import Experiment
+from studies.harness.experiment import Experiment, Settings
 from studies.harness.store import Store
 from studies.harness.study import DATA, Study
 from studies.harness.tuning import Tuning
@@ -126,15 +126,13 @@ class TimedGrid(InProcessGrid):
 
 def measure(config: RunConfig, dataset: AnyDataset, together: int, folder: Path) -> dict[str, float]:
     """Return processor time and megabytes of a run."""
-    parts = partition(dataset, 0, unit=CLIENT_TASKS[config.task].unit)
-    sessions_of, _ = open_sessions(parts, config.seed)
-    with TimedGrid(sessions_of, together) as grid:
+    with open_grid(config, dataset, together) as grid:
         started = time.process_time()
         result = run(grid, config, folder)
         whole = time.process_time() - started
     clients = grid.seconds[TRAIN]
     return {
-        "clients": len(sessions_of),
+        "clients": len(grid.get_node_ids()),
         "rounds": result.rounds_done,
         "seconds": round(clients, 3),
         "server_seconds": round(whole - sum(grid.seconds.values()), 3),
@@ -144,17 +142,32 @@ def measure(config: RunConfig, dataset: AnyDataset, together: int, folder: Path)
     }
 
 
+def open_grid(config: RunConfig, dataset: AnyDataset, together: int) -> TimedGrid:
+    """Return a grid of all clients of a data set, of which so many train stacked."""
+    parts = partition(dataset, 0, unit=CLIENT_TASKS[config.task].unit)
+    return TimedGrid(open_sessions(parts, config.seed)[0], together)
+
+
+def open_bench(task: str, data: Path, folder: Path) -> Bench:
+    """Return the data of a task's case, with the points that its study has stored."""
+    read = partial(CASES[task].read, data, folder)
+    return Bench(CASES[task].set, read, Store(folder, Study(task).results()), tuning=CHOSEN)
+
+
+def configure(bench: Bench, task: str, key: str, changes: Settings) -> RunConfig:
+    """Return the configuration of a row of a case at its point, with changes."""
+    row = next(one for one in CASES[task].rows() if one.key == key)
+    flat = {**row.settings, **(bench.choose(row) or {}), "seed": 0, "catalogue": str(bench.vocabulary)}
+    return parse({**flat, **changes})
+
+
 def compare(task: str, data: Path = DATA) -> dict[str, Any]:
     """Return the figures of both rows of a task, and the share of one sum in the network's training."""
     case, found = CASES[task], {}
     with TemporaryDirectory() as folder:
-        store = Store(Path(folder), Study(task).results())
-        bench = Bench(case.set, partial(case.read, data, Path(folder)), store, tuning=CHOSEN)
-        rows = {one.key: one for one in case.rows()}
+        bench = open_bench(task, data, Path(folder))
         for name, key in (("network", case.network), ("closed_form", "ridge")):
-            point = bench.choose(rows[key]) or {}
-            flat = {**rows[key].settings, **point, "seed": 0, "run-id": name, "catalogue": str(bench.vocabulary)}
-            config = parse({**flat, "evaluate-every": 10_000})
+            config = configure(bench, task, key, {"run-id": name, "evaluate-every": 10_000})
             found[name] = measure(config, bench.dataset, case.together, Path(folder))
     network, closed = found["network"], found["closed_form"]
     share = closed["seconds"] / closed["rounds"] / (network["seconds"] + network["server_seconds"])

@@ -70,14 +70,14 @@ def blend_flags(split: SplitVisitor, share: float, seed: int) -> list[bool]:
     return [keep for keep, session in zip(is_drawn, split.train, strict=True) for _ in session[1:]]
 
 
-def hidden_features(split: SplitVisitor, is_hidden: Sequence[bool], rows: slist.Rows) -> Iterator[slist.HiddenClick]:
+def hidden_features(split: SplitVisitor, is_hidden: Sequence[bool]) -> Iterator[slist.HiddenClick]:
     """Yield the features of the clicks of hidden sessions, without the session in the visitor's history."""
     history = VisitHistory.of(split.train)
     for session in compress(split.train, is_hidden):
         before = history.without(session)
         for case in cases_of(session):
-            features = history_features(case.prefix, before, rows)
-            yield features.items, features.values, case.target
+            features = history_features(case.prefix, before)
+            yield case.prefix, features.items, features.values, case.target
 
 
 def pad_features(rows: FeatureRows) -> Tensors:
@@ -386,11 +386,8 @@ class SessionsLearner(HasModule):
         hidden = [drawn_sessions(split, self._options.blend_share, self._seed) for split in self.splits]
         pairs = list(zip(self.splits, hidden, strict=True))
         visitors = (slist.VisitorSessions(split.train, flags) for split, flags in pairs)
-
-        def features(rows: slist.Rows) -> Iterator[slist.HiddenClick]:
-            return chain.from_iterable(hidden_features(split, flags, rows) for split, flags in pairs)
-
-        return slist.statistics(solved, visitors, features)
+        clicks = chain.from_iterable(hidden_features(split, flags) for split, flags in pairs)
+        return slist.statistics(solved, visitors, clicks)
 
     @cached_property
     def _graphs(self) -> Tensors:

@@ -254,24 +254,21 @@ class VisitorSessions:
         return chosen[-MOST_SESSIONS:]
 
 
-HiddenClick = tuple[Ints, Floats32, int]
-"""Items, their features, M × F, and the clicked item."""
-
-HiddenClicks = Callable[["Rows"], Iterator[HiddenClick]]
-"""Rows of B -> the hidden clicks, with features of these rows."""
+HiddenClick = tuple[Clicks, Ints, Floats32, int]
+"""Clicks before it, items, their features without rows of B, M × F, and the clicked item."""
 
 
-def statistics(solved: Arrays, visitors: Iterable[VisitorSessions], features: HiddenClicks) -> Arrays:
+def statistics(solved: Arrays, visitors: Iterable[VisitorSessions], hidden: Iterable[HiddenClick]) -> Arrays:
     """Return a client's next statistics, of the form of `template`; tables as the client's rows.
 
     Args:
         solved: What is solved.
         visitors: Visitors of the client.
-        features: HiddenClicks of the clicks that its visitors hide.
+        hidden: The clicks that its visitors hide.
     """
     stage = solved[STAGE].item()
     if stage == 2:
-        return {GAINS: _count_gains(solved, features)}
+        return {GAINS: _count_gains(solved, hidden)}
     sessions = [visitor.summed(solved) for visitor in visitors]
     if stage == 0:
         return _sum_visits(sessions, to_length=bool(solved[SIZES][1]))
@@ -341,7 +338,7 @@ def _pairs_of_session(clicks: Clicks, size: int) -> tuple[tuple[Ints, Floats], t
     gram = WHOLE + (1 - WHOLE) * past.T @ past
     follows = WHOLE + (1 - WHOLE) * past.T @ future
     ordered = (items[:, None] * size + items[None]).ravel()
-    return (pairs_of(items), gram[np.tril_indices(len(items))]), (ordered, follows.ravel())
+    return (pairs_of(items), gram[np.tri(len(items), dtype=bool)]), (ordered, follows.ravel())
 
 
 def _unit_pairs(sessions: Sequence[Clicks], size: int) -> tuple[Ints, Floats]:
@@ -489,16 +486,23 @@ def _choose(solved: Arrays, gains: Floats) -> Arrays:
     }
 
 
-def _count_gains(solved: Arrays, features: HiddenClicks) -> Floats32:
+def _count_gains(solved: Arrays, clicks: Iterable[HiddenClick]) -> Floats32:
     """Return the sum of 1 + 1/rank over hidden clicks, by solution, δ and blend; 0 beyond the first `TOP`."""
     gains = np.zeros((len(solved[ENDS]), len(READING), len(BLENDS)))
     blends = np.array([feature_weights(blend) for blend in BLENDS]).T
-    for number, reading in np.ndindex(gains.shape[:2]):
-        for items, values, target in features(Rows.of(solved, number, READING[reading])):
-            scores = values @ blends
-            [hit] = scores[items == target] if target in items else [np.zeros(len(BLENDS))]
-            ranks = 1 + (scores > hit).sum(0)
-            gains[number, reading] += np.where((ranks <= TOP) & (hit > 0), 1 + 1 / ranks, 0)
+    solutions = [Rows.of(solved, number, reading) for number in range(len(gains)) for reading in READING]
+    by_rows, shared = gains.reshape(len(solutions), -1), np.zeros(len(solved[VISITORS]))
+    for prefix, items, values, target in clicks:
+        scores = values @ blends
+        without = scores[items == target].sum(0)
+        for gain, rows in zip(by_rows, solutions, strict=True):
+            found, amounts = rows.scores(prefix)
+            shared[found] = np.log1p(amounts).astype(np.float32)
+            hit, better = without + shared[target], scores + shared[items, None]
+            shared[items] = 0
+            ranks = 1 + (better > hit).sum(0) + (shared[found, None] > hit).sum(0)
+            shared[found] = 0
+            gain += np.where((ranks <= TOP) & (hit > 0), 1 + 1 / ranks, 0)
     return gains.ravel().astype(np.float32)
 
 

@@ -136,8 +136,9 @@ def test_the_choice_has_the_largest_gain() -> None:
 def test_gains_are_those_of_ranks() -> None:
     solved = solution(learner(), sums=2)
     near, far = (np.eye(5, dtype=np.float32)[[4, 2]] * score for score in (1.0, 0.5))
-    clicks = [(np.array([1, 3]), near, 1), (np.array([1, 3]), far, 3), (np.array([1, 3]), near, 6)]
-    gains = slist.statistics(solved, [], lambda rows: iter(clicks))[slist.GAINS]
+    pair, none = np.array([1, 3]), as_clicks([])
+    clicks = [(none, pair, near, 1), (none, pair, far, 3), (none, pair, near, 6)]
+    gains = slist.statistics(solved, [], clicks)[slist.GAINS]
     without_recency = gains.reshape(-1, len(slist.BLENDS))[:, 0]
     assert without_recency.tolist() == [2.0] * len(without_recency), "first, without a score, and not among the items"
 
