@@ -128,7 +128,7 @@ def _answer(cohort: Sequence[Question]) -> list[list[Foresight]]:
     if not asked:
         return answers
     questions = [cohort[k] for k in asked]
-    output = _losses(questions) if is_loss else _outputs(questions[0], _together([*inputs.values()]))
+    output = _losses(questions) if is_loss else _outputs(questions[0], stack([*inputs.values()]))
     for j in range(len(questions[0].models)):
         with torch.no_grad():
             stacked = output(*_stack_models([question.models[j] for question in questions]))
@@ -142,11 +142,6 @@ Dimensions = dict[str, int | None]
 
 Output = Callable[[Tensors, Dimensions], "Tensor"]
 """Parameters of a stack's models and their dimensions -> outputs, K × …."""
-
-
-def _together(inputs: Sequence[Tensors]) -> Tensors:
-    """Return inputs stacked; those of one client without a copy."""
-    return stack(inputs) if len(inputs) > 1 else {n: x.unsqueeze(0) for n, x in inputs[0].items()}
 
 
 def _stack_models(models: Sequence[Arrays]) -> tuple[Tensors, Dimensions]:
@@ -172,7 +167,7 @@ def _outputs(first: Question, inputs: Tensors) -> Output:
 
 def _losses(cohort: Sequence[Question]) -> Output:
     pairs = [(q.learner, TrainRequest(0, "", q.models[0], statics=q.statics)) for q in cohort]
-    batch = _together([learner.batch(request) for learner, request in pairs])
+    batch = stack([learner.batch(request) for learner, request in pairs])
     inputs = stack([learner.step_inputs(STEPS, torch.Generator().manual_seed(0)) for learner, _ in pairs])
     targets = {k: target for k, pair in enumerate(pairs) if (target := targets_of(*pair))}
     loss = cohort[0].learner.loss

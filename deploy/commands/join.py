@@ -8,6 +8,7 @@ import typer
 
 from client.device import choose_device, describe_device
 from common.errors import ConfigError
+from common.registry import postpone
 from deploy.cli import options as o
 from deploy.cli.options import ClientRequest, PolicyRequest, ServerRequest
 from deploy.cli.output import note
@@ -55,6 +56,7 @@ def join(
     With --adapt, no server is needed. The client trains its private layers of a finished model, stores the model in its state
     and sends nothing.
     """
+    postpone("httpx")  # Flower imports it, and a client does not use it
     client = replace(client, device=choose_device(client.device))
     if client.device != "cpu":
         note(f"training on {describe_device(client.device)}")

@@ -180,8 +180,7 @@ class Worker:
 
     def ask(self, order: bytes) -> bytes:
         """Return the answer to an order; see `receive`."""
-        self.send(order)
-        return self.receive()
+        return ask_all([self], [order])[0]
 
     def end(self) -> None:
         """End the process."""

@@ -227,8 +227,10 @@ class MarketsLearner(HasModule):
         if not self._queries:  # constant in a run, like graph and sums
             features = [self._training_features(request.statics, k) for k in range(len(self.markets))]
             width = len(blend.BLENDED if blend.is_solved(request.statics) else FEATURES)
-            empty = np.zeros((1, 1 + self.options.rivals, width), np.float32)  # for a market without pairs
-            numbers = torch.from_numpy(np.concatenate([*features, empty]))
+            numbers = torch.empty(sum(map(len, features)) + 1, 1 + self.options.rivals, width)
+            numbers[-1] = 0  # for a market without pairs
+            for rows in numbers[:-1].split_with_sizes([*map(len, features)]):
+                rows.copy_(torch.from_numpy(features.pop(0)))  # the largest arrays of a client are not there twice
             self._queries = {"numbers": numbers, "weights": (torch.arange(len(numbers)) < len(numbers) - 1).float()}
             if blend.is_solved(request.statics):
                 self._queries[CLOSED] = numbers @ torch.from_numpy(request.statics[blend.WEIGHTS])
@@ -381,8 +383,7 @@ def _evaluate(scores: Callable[[Ints], Floats32], market: ReadyMarket, split: st
 def _baselines(market: ReadyMarket, statics: Arrays, split: str) -> list[Rows]:
     baseline = market.baseline(market.graph, statics)
     predictors = {WALK: baseline.scores, "degree": baseline.popularity}
-    if statics:
-        predictors["shared"] = baseline.shared
+    predictors |= {"shared": baseline.shared} if statics else {}
     return [
         {f"{name}_{key}": values for key, values in rows.items() if key.endswith(BASELINE_METRICS)}
         for name, scores in predictors.items()
