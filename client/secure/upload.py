@@ -204,7 +204,7 @@ class Blocks:
         return replace(released, client_part={**add_prefix("update", exact), **gradient})
 
     def _clipped(self, arrays: Arrays) -> Arrays:
-        """Return an update of norm C, or one that leaves room for the mark of its cluster, in runs with noise that need it."""
+        """Scale an update to norm C, less the room for a cluster's mark, in runs with noise that need it."""
         clusters, normalise = self.config.capabilities.clusters, self.config.privacy.normalise
         if not self.clip or not (clusters or normalise):
             return arrays
