@@ -87,12 +87,8 @@ def test_clients_of_http_reach_this_machine_whatever_the_proxies_are(
 @pytest.mark.parametrize(
     "address",
     [
-        "localhost:9092",
-        "train.example.org:443",
-        "192.0.2.7:1",
-        "[2001:db8::7]:9092",
-        "[fe80::1%eth0]:9",
-        "server_1:9092",
+        *("localhost:9092", "train.example.org:443", "192.0.2.7:1"),
+        *("[2001:db8::7]:9092", "[fe80::1%eth0]:9", "server_1:9092"),
     ],
 )
 def test_addresses_of_servers_are_taken(address: str) -> None:

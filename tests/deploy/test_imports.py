@@ -49,22 +49,9 @@ def source_path(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 LIGHT = (
-    "keys node node.key",
-    "keys server",
-    "nodes list",
-    "nodes --help",
-    "budget",
-    "budget --help",
-    "status --state-dir .",
-    "pause --state-dir .",
-    "resume --state-dir .",
-    "tasks",
-    "methods",
-    "config --list",
-    "up --help",
-    "ui --help",
-    "recommend --help",
-    "forecast --help",
+    *("keys node node.key", "keys server", "nodes list", "nodes --help", "budget", "budget --help"),
+    *("status --state-dir .", "pause --state-dir .", "resume --state-dir .", "tasks", "methods"),
+    *("config --list", "up --help", "ui --help", "recommend --help", "forecast --help"),
 )
 
 

@@ -118,15 +118,8 @@ def test_systemd_accepts_the_unit(unit: str, tmp_path: Path) -> None:
 def test_a_unit_confines_its_service(unit: str) -> None:
     lines = (DEPLOY / "systemd" / unit).read_text().splitlines()
     for line in (
-        "User=fedloom",
-        "UMask=0077",
-        "StateDirectory=fedloom",
-        "NoNewPrivileges=true",
-        "ProtectSystem=strict",
-        "ProtectHome=",
-        "PrivateTmp=true",
-        "Restart=on-failure",
-        "RestartPreventExitStatus=2 3 4",
+        *("User=fedloom", "UMask=0077", "StateDirectory=fedloom", "NoNewPrivileges=true", "ProtectSystem=strict"),
+        *("ProtectHome=", "PrivateTmp=true", "Restart=on-failure", "RestartPreventExitStatus=2 3 4"),
     ):
         assert any(one.startswith(line) for one in lines)
 

@@ -164,20 +164,8 @@ def test_a_run_recommends_and_forecasts_as_the_command_line(runs: Path, capsys: 
     with pytest.raises(fedloom.ConfigError, match="market does not apply"):
         run.recommend(market="hills")
     everybody = run.recommend(data="demo:0-5", all=True, top=2, checkpoint="final", state_dir=runs / "state")
-    words = [
-        "recommend",
-        "--run",
-        run.id,
-        "--data",
-        "demo:0-5",
-        "--all",
-        "--top",
-        "2",
-        "--checkpoint",
-        "final",
-        "--json",
-    ]
-    app(words, standalone_mode=False)
+    words = f"recommend --run {run.id} --data demo:0-5 --all --top 2 --checkpoint final --json"
+    app(words.split(), standalone_mode=False)
     printed = [(row["user"], row["what"]) for row in json.loads(capsys.readouterr().out)]
     assert [(one.fields["user"], one.what) for one in everybody] == printed != []
     assert (run.path / "examples.json").exists(), "as of the command line, for generated data"

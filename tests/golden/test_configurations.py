@@ -17,13 +17,7 @@ from common.options import Scalar
 TASKS = ("rules", "sessions", "traffic", "ratings", "markets")
 METHODS = (
     *("fedavg", "fedprox", "fedadam", "fedyogi", "fedadagrad", "fedrule", "fedga", "fedrep", "ditto", "local"),
-    *(
-        "ifca",
-        "fedstl",
-        "pfgnn",
-        "bgtplanner",
-        "uniform",
-    ),
+    *("ifca", "fedstl", "pfgnn", "bgtplanner", "uniform"),
 )
 STORED = Path(__file__).with_name("configurations.json")
 

@@ -13,16 +13,8 @@ RENAMED = {
 
 PLAIN = ["model updates", "training losses", "metrics", "numbers of records", "who takes part and when"]
 NOISY = [
-    "metrics",
-    "participation",
-    "fit",
-    "failures",
-    "release times",
-    "copies",
-    "floating point",
-    "answers without noise",
-    "vocabulary",
-    "tuning",
+    *("metrics", "participation", "fit", "failures", "release times", "copies"),
+    *("floating point", "answers without noise", "vocabulary", "tuning"),
 ]
 HELD_OUT = "which records are held out for testing"
 ITEMS: dict[str, Scalar] = {"task": "ratings", "model": "paper", "tasks.ratings.items": "paper"}

@@ -19,18 +19,10 @@ from deploy.federation import start as federation
 from tests.support.digests import digest
 
 ROWS = ("ann;tee;4,5;31/05/2024", "bob;tee;2;01/06/2024", "ann;gin;1,250;01/06/2024", "cyd;rum;3;05/06/2024")
-WORDS = [
-    "--column",
-    "user=Kunde",
-    "--column",
-    "item=Artikel",
-    "--column",
-    "rating=Sterne",
-    "--column",
-    "timestamp=Wann",
-]
-WORDS += ["--decimal", "comma", "--dates", "dmy"]
-DIALECT = Dialect({"user": "Kunde", "item": "Artikel", "rating": "Sterne", "timestamp": "Wann"}, "comma", "dmy")
+TITLES = {"user": "Kunde", "item": "Artikel", "rating": "Sterne", "timestamp": "Wann"}
+COLUMNS = [f"{name}={title}" for name, title in TITLES.items()]
+WORDS = [*(word for column in COLUMNS for word in ("--column", column)), "--decimal", "comma", "--dates", "dmy"]
+DIALECT = Dialect(TITLES, "comma", "dmy")
 
 
 @pytest.fixture
@@ -50,7 +42,7 @@ def invoke(*words: str | Path) -> str:
 
 def test_options_and_dialects_are_equivalent() -> None:
     assert list(DIALECT.options) == WORDS
-    assert Dialect.of(WORDS[1:8:2], "comma", "dmy") == DIALECT
+    assert Dialect.of(COLUMNS, "comma", "dmy") == DIALECT
     assert Dialect().options == ()
 
 
@@ -96,7 +88,7 @@ def test_a_client_process_gets_the_dialect_of_its_owner_s_table_only(table: Path
 
 
 def test_a_node_s_configuration_has_the_dialect_too(table: Path) -> None:
-    lines = "\n".join(WORDS[1:8:2])
+    lines = "\n".join(COLUMNS)
     settings = ClientSettings.from_node({"data": str(table), "columns": lines, "decimal": "comma", "dates": "dmy"}, "x")
     assert settings.dialect == DIALECT
     whole = read_partition("ratings", settings.data, settings.part, dialect=settings.dialect)

@@ -26,7 +26,6 @@ from flwr.proto.runtime_pb2 import AcquireTaskRequest
 from flwr.server.superlink.linkstate.in_memory_linkstate import InMemoryLinkState
 from flwr.supercore.fab import Fab
 from flwr.superlink import extensions
-from flwr.superlink.servicer.fleet import fleet_handlers
 from starlette.middleware import Middleware
 
 from common.errors import RunError
@@ -35,7 +34,7 @@ from deploy.federation.processes import Processes
 from deploy.keys.certificates import ensure_certificates
 from deploy.keys.nodes import make_node_key
 from deploy.superlink.control import Control
-from deploy.superlink.guarded_superlink import REFUSAL, OwnUserOnly, UploadLimit, guarded, replace, try_door
+from deploy.superlink.guarded_superlink import REFUSAL, OwnUserOnly, guarded, replace, try_door
 from deploy.superlink.superlink import SuperLinkSettings, free_port, is_healthy, start_superlink
 from studies.harness.noop_federation import APP as NOOP
 
@@ -119,13 +118,6 @@ def test_flower_s_own_command_still_answers_the_owner(superlink: SuperLinkSettin
     assert superlink.certificates is not None
     control = Control(superlink.control_address, superlink.certificates.ca)
     assert not control.unregister(make_node_key(tmp_path / "node.key"))
-
-
-@pytest.fixture
-def limited(monkeypatch: pytest.MonkeyPatch) -> None:
-    for name in ("push_messages", "push_object"):
-        monkeypatch.setattr(fleet_handlers, name, getattr(fleet_handlers, name))
-    UploadLimit(1).install()
 
 
 def test_a_call_that_flower_no_longer_serves_is_named_before_a_superlink_serves(

@@ -63,27 +63,9 @@ def test_a_result_has_the_documented_keys_and_is_strict_json() -> None:
     assert document["metrics"] == {"loss": None}
     assert set(document) == {
         *("run", "method", "task", "model", "seed", "rounds", "rounds_done", "status", "reason", "metrics", "best"),
-        *(
-            "clients",
-            "seconds",
-            "bytes_down",
-            "bytes_up",
-            "privacy",
-            "model_sha256",
-            "versions",
-            "verdict",
-            "floor_metric",
-            "floor_value",
-            "local",
-            "error",
-            "replaces",
-            "state",
-            "summed",
-            "device",
-            "spread",
-            "parent",
-            "replaces",
-        ),
+        *("clients", "seconds", "bytes_down", "bytes_up", "privacy", "model_sha256", "versions", "verdict"),
+        *("floor_metric", "floor_value", "local", "error", "replaces", "state", "summed", "device", "spread"),
+        "parent",
     }
     promised = ("unit", "mechanism", "epsilon_spent_max", "delta", "uncovered", "epsilon", "neighbours", "account")
     assert set(document["privacy"]) == {*promised, "guarantee", "trust", "helpers", "min_sum", "sums", "weights"}

@@ -1,6 +1,5 @@
 """Files of markets to try things on, and the real data."""
 
-from functools import cache
 from pathlib import Path
 
 import pytest
@@ -16,12 +15,7 @@ def text(tmp_path: Path) -> Writer:
     return writer(tmp_path, "uk.csv")
 
 
-@pytest.fixture
+@pytest.fixture(scope="session")
 def xmarket() -> Markets:
     """XMarket's electronics, read once for all tests; skips where the shared data are absent."""
-    return _read()
-
-
-@cache
-def _read() -> Markets:
     return read_markets(folder_of("xmarket-electronics"))

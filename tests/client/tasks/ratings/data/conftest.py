@@ -17,12 +17,7 @@ def text(tmp_path: Path) -> Writer:
     return writer(tmp_path, "ratings.csv")
 
 
-@pytest.fixture
+@pytest.fixture(scope="session")
 def shared() -> Callable[[str], Ratings]:
     """Read one of the real data sets, once for all tests; skips where the shared data are absent."""
-    return _read
-
-
-@cache
-def _read(name: str) -> Ratings:
-    return read_raters(folder_of(name))
+    return cache(lambda name: read_raters(folder_of(name)))
