@@ -264,8 +264,8 @@ def _members(history: RunRecord) -> Table:
 
 def _natural(name: str) -> tuple[str, int, str]:
     """Return a key that sorts `client-9` before `client-10`."""
-    stem = name.rstrip("0123456789")
-    return stem, int(name[len(stem) :] or 0), name
+    stem, number = view.split_number(name)
+    return stem, int(number or 0), name
 
 
 def _clients(histories: Sequence[RunRecord], shown: Set[str]) -> Section:

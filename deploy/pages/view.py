@@ -121,7 +121,7 @@ def _describe(key: str, metrics: dict[str, MetricSpec], families: dict[str, Metr
         )
     if key in metrics:
         return metrics[key]
-    stem, cut = _split(key)
+    stem, cut = split_number(key)
     template = metrics.get(f"{stem}*") if cut else None
     if template is None:
         return MetricSpec(key, key, key.replace("_", " ").capitalize(), "", 3, "")
@@ -129,10 +129,10 @@ def _describe(key: str, metrics: dict[str, MetricSpec], families: dict[str, Metr
     return replace(template, key=key, short=short, label=label, meaning=meaning, headline=cut == _HEADLINE_CUT)
 
 
-def _split(key: str) -> tuple[str, str]:
-    """Return a key without its cut-off, and the cut-off."""
-    stem = key.rstrip("0123456789")
-    return stem, key[len(stem) :]
+def split_number(name: str) -> tuple[str, str]:
+    """Return a name without the digits at its end, such as a metric's cut-off, and these."""
+    stem = name.rstrip("0123456789")
+    return stem, name[len(stem) :]
 
 
 def _rank(m: MetricSpec) -> tuple[int, int, tuple[int, ...], str]:
@@ -142,7 +142,7 @@ def _rank(m: MetricSpec) -> tuple[int, int, tuple[int, ...], str]:
     while prefix := next((p for p in prefixes if base.startswith(p)), ""):
         base = base.removeprefix(prefix)
         origins.append(prefixes.index(prefix))
-    stem, cut = _split(base)
+    stem, cut = split_number(base)
     row = next((keys.index(key) for key in (base, f"{stem}*") if key in keys), len(keys))
     return (row, int(cut or 0), tuple(origins), m.key)
 

@@ -45,6 +45,8 @@ def import_apis() -> None:
 class Control:
     """Control API of a SuperLink, called in this process: a command of `flwr` takes over a second.
 
+    Each method raises ConnectError if the server does not answer, and RunError if it refuses.
+
     Args:
         address: `host:port` of the Control API.
         ca: File of the certificate authority; None for an unencrypted server.
@@ -58,8 +60,6 @@ class Control:
 
         Raises:
             ConfigError: The file holds no public key.
-            ConnectError: The server does not answer.
-            RunError: The server refuses.
         """
         from flwr.proto.control_pb2 import RegisterNodeRequest
 
@@ -74,12 +74,7 @@ class Control:
             raise
 
     def unregister(self, key: NodeKey) -> bool:
-        """Remove the node of a public key, which stays refused; return False if no node has the key.
-
-        Raises:
-            RunError: The server refuses.
-            ConnectError: The server does not answer.
-        """
+        """Remove the node of a public key, which stays refused; return False if no node has the key."""
         from flwr.proto.control_pb2 import ListNodesRequest, UnregisterNodeRequest
 
         found = self._call("cannot list nodes", "ListNodes", ListNodesRequest()).nodes_info
@@ -89,12 +84,7 @@ class Control:
         return bool(nodes)
 
     def submit(self, app: Path, run_config: FlowerConfig | None = None) -> int:
-        """Start a run of the Flower app in folder `app`; return its id.
-
-        Raises:
-            ConnectError: The server does not answer.
-            RunError: The server refuses.
-        """
+        """Start a run of the Flower app in folder `app`; return its id."""
         import_apis()
         from flwr.cli.build import build_fab_from_disk
         from flwr.common.serde import fab_to_proto, user_config_to_proto
@@ -112,8 +102,7 @@ class Control:
         It is `pending`, `starting`, `running`, `finished:completed`, `finished:failed` or `finished:stopped`.
 
         Raises:
-            ConnectError: The server does not answer.
-            RunError: The server refuses, or there is no such run.
+            RunError: There is no such run.
         """
         from flwr.proto.control_pb2 import ListRunsRequest
 
@@ -124,12 +113,7 @@ class Control:
         return ":".join(part for part in (status.status, status.sub_status) if part)
 
     def stop(self, run_id: int) -> None:
-        """Stop a run.
-
-        Raises:
-            ConnectError: The server does not answer.
-            RunError: The server refuses.
-        """
+        """Stop a run."""
         from flwr.proto.control_pb2 import StopRunRequest
 
         self._call(f"cannot stop run {run_id}", "StopRun", StopRunRequest(run_id=run_id))

@@ -8,8 +8,7 @@ from numpy.typing import NDArray
 
 from common.arrays import Floats
 from common.methods.planners import BGTplanner
-from server.planning import bandit as exploration
-from server.planning import bandit as scales
+from server.planning import bandit
 from server.planning import state as constrainer
 from server.planning.bandit import Kernel, Observations, Scales, exploitation, posterior, probabilities
 from server.planning.planner import Decision, Offer, Planner, RunBudget, Stop, cost_levels, open_round, record_round
@@ -39,7 +38,7 @@ class BanditPlanner(Planner):
     @property
     def t0(self) -> int:
         """T₀ of this run, limited by its rounds."""
-        return exploration.limit_t0(self.options.t0, self.options.arms, self.budget.rounds)
+        return bandit.limit_t0(self.options.t0, self.options.arms, self.budget.rounds)
 
     @property
     def gamma(self) -> float:
@@ -105,16 +104,16 @@ class BanditPlanner(Planner):
     def _explore(self, state: PlannerState, offer: Offer) -> Decision:
         """Return the uniform distribution over the due arms of stage 1, without an arm."""
         k, played = self.options.arms, state.history.arms.tolist()
-        stage = exploration.stage_of(len(played), k, self.t0)
+        stage = bandit.stage_of(len(played), k, self.t0)
         due: Collection[int] = range(k)
         if stage == "1a":
-            due = exploration.select_due(played, k, self.t0, self.options.arm_order)
+            due = bandit.select_due(played, k, self.t0, self.options.arm_order)
         affordable = offer.arms
         if self.options.skips:
             spent = float(self.costs[state.history.arms].sum())
             within = affordable[self.costs[affordable] <= self.budget.total / 2 - spent]
             affordable = within if len(within) else affordable[:1]
-        arms = exploration.select_candidates(due, affordable)
+        arms = bandit.select_candidates(due, affordable)
         p = _expand(np.full(len(arms), 1 / len(arms)), arms, k)
         return Decision(0, 0.0, offer.active, offer.retired, stage, probabilities=p)
 
@@ -161,18 +160,18 @@ class BanditPlanner(Planner):
         predicted = fitted.reshape(t0, k)
         rewards = scale.rewards(history.rewards[: (k + 1) * t0])
         residuals = rewards[rounds] - predicted[np.arange(t0), history.arms[rounds]]
-        m = exploration.confidence(residuals, k, self.budget.rounds, self.budget.clients)
+        m = bandit.confidence(residuals, k, self.budget.rounds, self.budget.clients)
         costs = self.costs / self.budget.share
         if self.options.skips:
             predicted, costs = np.pad(predicted, ((0, 0), (1, 0))), np.append(0.0, costs)
-        best = exploration.best_mix(predicted, costs, 1 + 2 * m)
-        return exploration.price_bound(best, m, float(np.abs(rewards).max()), self.options.z_mode)
+        best = bandit.best_mix(predicted, costs, 1 + 2 * m)
+        return bandit.price_bound(best, m, float(np.abs(rewards).max()), self.options.z_mode)
 
     def _scales(self, history: PlayedRounds) -> Scales:
         if self.options.inputs == "code":
-            return scales.identity_scales(self.options.arms, self.options.context)
+            return bandit.identity_scales(self.options.arms, self.options.context)
         first = (self.options.arms + 1) * self.t0
-        return scales.standardize(self.costs, history.contexts[:first], history.rewards[:first])
+        return bandit.standardize(self.costs, history.contexts[:first], history.rewards[:first])
 
     def _shares(self, costs: Mapping[str, float]) -> dict[str, float]:
         return {name: cost / self.budget.share for name, cost in costs.items()}

@@ -45,7 +45,7 @@ from deploy.superlink.door import MISSING, SLOW
 from studies.faults import attacks
 from studies.faults.attacks import ATTACKS, STRANGERS, Target
 from tests.support.doors import DoorHome, FakeNode, open_door
-from tests.support.residents import RunningResident, app_of, wait_until
+from tests.support.residents import RunningResident, app_of, resident_mb, wait_until
 
 SECONDS = 5.0
 
@@ -267,11 +267,6 @@ def test_replies_beyond_the_limit_of_their_request_leave_memory_as_it_is_and_are
         raw.send(ClientFrame(reply=Reply(task=task, size=10**6, data=body)))
         assert raw.next().go.task == task
         raw.close()
-
-
-def resident_mb() -> float:
-    """Return the resident memory of this process, which has door and clients."""
-    return int(Path("/proc/self/statm").read_text().split()[1]) * os.sysconf("SC_PAGESIZE") / 10**6
 
 
 def test_a_frame_beyond_the_limit_is_refused_unread(

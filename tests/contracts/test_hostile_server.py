@@ -1,14 +1,12 @@
 """Attacks of a server on a client in this process: floods, and requests that are too large or late."""
 
 import itertools
-import os
 import re
 import threading
 import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
-from pathlib import Path
 from typing import Any
 
 import grpc
@@ -20,14 +18,9 @@ from client.node.observer import Observer
 from common.door.door_pb2 import ClientFrame, Go, Reply, ServerFrame, Task, Welcome
 from common.door.frames import MOST_VARIABLE, SERVE, DoorLimits, first_bytes, further_chunks
 from server.exchange.flower import encode_record
-from tests.support.residents import RunningResident, app_of, wait_until
+from tests.support.residents import RunningResident, app_of, resident_mb, wait_until
 
 SECONDS = 5.0
-
-
-def resident_mb() -> float:
-    """Return the resident memory of this process, which has server and client."""
-    return int(Path("/proc/self/statm").read_text().split()[1]) * os.sysconf("SC_PAGESIZE") / 10**6
 
 
 def _echo(message: Message, context: Context) -> Message:

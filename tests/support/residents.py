@@ -1,8 +1,10 @@
 """Resident clients in threads of this process, and apps for them."""
 
+import os
 import threading
 import time
 from collections.abc import Callable
+from pathlib import Path
 from random import Random
 from typing import Any
 
@@ -55,3 +57,8 @@ class RunningResident:
         self.thread.join(10)
         assert not self.thread.is_alive()
         return time.monotonic() - start
+
+
+def resident_mb() -> float:
+    """Return the resident memory of this process, which has server and client."""
+    return int(Path("/proc/self/statm").read_text().split()[1]) * os.sysconf("SC_PAGESIZE") / 10**6

@@ -2,7 +2,6 @@
 
 import math
 from itertools import product
-from random import Random
 
 import numpy as np
 import pytest
@@ -17,43 +16,20 @@ from server.planning.bandit import (
     Observations,
     best_mix,
     confidence,
-    exploitation,
     identity_scales,
     limit_t0,
     posterior,
     price_bound,
     probabilities,
     select_candidates,
-    select_due,
-    stage_of,
     standardize,
 )
 
 COSTS = np.array([1.0, 1.125, 1.25])
 
 
-def test_stages_have_kt0_and_t0_rounds() -> None:
-    stages = [stage_of(t, arms=5, t0=5) for t in range(40)]
-    assert (stages.count("1a"), stages.count("1b"), stages.index("2")) == (25, 5, 30)
-
-
 def test_stage_1_has_at_most_half_of_the_rounds() -> None:
     assert [limit_t0(5, 5, rounds) for rounds in (100, 60, 59, 24, 12, 3)] == [5, 5, 4, 2, 1, 1]
-
-
-@given(st.integers(1, 5), st.integers(1, 4), st.randoms(use_true_random=False))
-def test_blocks_play_every_arm_once_in_each(k: int, t0: int, random: Random) -> None:
-    played: list[int] = []
-    for _ in range(k * t0):
-        played.append(random.choice(sorted(select_due(played, k, t0, "blocks"))))
-    assert all(sorted(played[i : i + k]) == list(range(k)) for i in range(0, k * t0, k))
-
-
-def test_the_order_of_the_code_is_the_most_expensive_arm_first() -> None:
-    played: list[int] = []
-    for _ in range(6):
-        played += select_due(played, 3, 2, "code")
-    assert played == [2, 2, 1, 1, 0, 0]
 
 
 def test_an_unaffordable_due_arm_is_replaced_by_any_affordable_arm() -> None:
@@ -212,9 +188,3 @@ def test_equations_12_and_13_by_hand() -> None:
     p = probabilities(np.array([0.2, 0.7, 0.6]), 8.5)
     assert p[[0, 2]] == pytest.approx([1 / (3 + 8.5 * 0.5), 1 / (3 + 8.5 * 0.1)])
     assert p[1] == pytest.approx(1 - p[0] - p[2])
-
-
-def test_gamma_equals_the_values_of_the_specification() -> None:
-    assert exploitation(5, 100, 6) == pytest.approx(8.5, abs=0.02)
-    assert exploitation(5, 100, 943 + 2) == pytest.approx(0.68, abs=0.005)
-    assert np.isfinite(exploitation(5, 1, 6))

@@ -193,6 +193,7 @@ def test_the_cost_levels_of_the_paper() -> None:
     assert cost_levels(0.1, ArmOptions()) == pytest.approx([0.1, 0.10625, 0.1125, 0.11875, 0.125])
     assert cost_levels(0.1, ArmOptions(spacing="code")) == pytest.approx([0.1, 0.105, 0.11, 0.115, 0.12])
     assert cost_levels(0.1, ArmOptions(arms=1)) == pytest.approx([0.1])
+    assert cost_levels(0.1, ArmOptions(arms_kind="wide")) == pytest.approx([0.05, 0.1, 0.2, 0.4, 0.8])
 
 
 def test_clients_that_cannot_pay_retire_and_the_smallest_budget_limits_the_arms() -> None:
