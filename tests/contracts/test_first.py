@@ -26,6 +26,7 @@ from deploy.simulation.grid import simulate
 from server.record.folder import RunDirectory
 from server.round.state import RunState
 from server.run import run
+from tests.contracts.test_ridge import solution
 from tests.support.configurations import refusal
 from tests.support.hubs import NodeGrid, settings, split
 from tests.support.owners import SHARING, costs_of, noisy, owners, rounds_of, total_of
@@ -39,12 +40,6 @@ RULES_SUMS = closed_form_of("rules").sums
 def model_of(folder: Path) -> Arrays:
     """Return the last model of the run `toy`, with what was solved before it."""
     return RunDirectory(folder, "toy").load_model()[0]
-
-
-def solved_of(folder: Path) -> Arrays:
-    checkpoint = RunDirectory(folder, "toy").checkpoints.load_latest()
-    assert checkpoint is not None
-    return checkpoint.groups["statics"]
 
 
 def with_catalogue(folder: Path, method: str = "fedavg", **options: object) -> RunConfig:
@@ -65,9 +60,9 @@ def test_a_network_trains_after_the_sums(method: str, tmp_path: Path) -> None:
         toy_dataset(12),
         tmp_path / "ridge",
     )
-    alone = solved_of(tmp_path / "ridge")
+    alone = solution(tmp_path / "ridge")
     assert alone.keys() < {*model_of(tmp_path)}
-    for name, array in solved_of(tmp_path).items():
+    for name, array in solution(tmp_path).items():
         np.testing.assert_array_equal(alone[name], array, err_msg=name)
 
 
@@ -107,7 +102,7 @@ def test_masks_change_nothing(tmp_path: Path) -> None:
         federation = SumFederation(tmp_path / trust, policy=POLICY.model_copy(update=ALLOWED))
         assert federation.run(config).rounds_done == RULES_SUMS + 2
         found[trust] = model_of(tmp_path / trust)
-    network = found["local"].keys() - solved_of(tmp_path / "local").keys()
+    network = found["local"].keys() - solution(tmp_path / "local").keys()
     assert network
     for name in network:
         np.testing.assert_allclose(found["helpers"][name], found["local"][name], atol=1e-4, err_msg=name)
@@ -156,7 +151,7 @@ def test_a_network_starts_as_a_rest_of_zero_and_lowers_its_loss(
     named = {"task": task, "run-id": "toy", "model": model, share: 0.3, "catalogue": str(tmp_path / "catalogue.json")}
     named["federation.min-clients"] = 1
     simulate(parse({**named, "method": "ridge"}), dataset, tmp_path)
-    solved, config = solved_of(tmp_path), parse({**named, "method": "fedavg", "first": "ridge"})
+    solved, config = solution(tmp_path), parse({**named, "method": "fedavg", "first": "ridge"})
     learner = build_learner(config, dataset)
     start = {name: p.detach().numpy() for name, p in learner.module.named_parameters()}
     alone, _ = learner.evaluate({}, solved, "test")
