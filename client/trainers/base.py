@@ -18,6 +18,7 @@ class Cohort:
     """Participants that train together, with their initial parameters and states.
 
     Args:
+        participants: K participants.
         start: θ^c with each participant's private head, K × ….
         moments: Moments of the optimizer, K × ….
         control: Control variates, K × …; empty if the method has none.

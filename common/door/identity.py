@@ -29,7 +29,12 @@ START, END = datetime.datetime(2020, 1, 1, tzinfo=datetime.UTC), datetime.dateti
 
 @dataclass(frozen=True)
 class Authority:
-    """Authority that certifies keys of nodes for one server; OpenSSL finds it by its name."""
+    """Authority that certifies keys of nodes for one server.
+
+    Args:
+        name: Its name; OpenSSL finds the authority of a certificate by it.
+        key: Its private key.
+    """
 
     name: str
     key: ec.EllipticCurvePrivateKey = field(repr=False)

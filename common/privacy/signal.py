@@ -54,6 +54,7 @@ class Training:
     """Public numbers of a run's training under noise.
 
     Args:
+        privacy: Privacy options of the run.
         size: Number d of numbers in an upload.
         clients: Number n of clients in a round.
         noises: Number v of noises in a sum with helpers; 0 if each client adds its own.

@@ -86,7 +86,12 @@ class Entries:
 
 @dataclass(frozen=True)
 class Effort:
-    """Effort of a solve: bytes beside the sum, and multiplications and additions in float64."""
+    """Effort of a solve.
+
+    Args:
+        bytes: Memory beside the sum.
+        operations: Multiplications and additions in float64.
+    """
 
     bytes: float = 0.0
     operations: float = 0.0

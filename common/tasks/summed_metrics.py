@@ -61,6 +61,10 @@ class SummedMetrics:
         """Return the mean of each metric over the clients that have it.
 
         Metrics that no client has are left out, and those of fewer clients than twice the noise on their number.
+
+        Args:
+            total: Sums over the clients.
+            spread: Standard deviation of the noise on each sum.
         """
         found = {}
         for (value, present), (key, (low, high)) in zip(total[VALUES].tolist(), self.ranges.items(), strict=True):

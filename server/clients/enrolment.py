@@ -146,6 +146,7 @@ class Enrolment:
         clock: Monotonic seconds.
         sleep: Function that waits a number of seconds.
         names: Names that belong to keys.
+        ledgers: Heads of the clients' privacy ledgers.
         hubs: Admission of hubs; None refuses them.
         forgets: Predicate that is True for the names of clients that the run is without.
     """

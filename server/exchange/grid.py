@@ -22,7 +22,11 @@ from server.exchange.flower import NodeInfo, Run
 
 
 class Weighed(RecordDict):
-    """Content of `size` bytes elsewhere: travelled with other messages, or taken as it arrived."""
+    """Content that is elsewhere: it travelled with that of other messages, or was taken as it arrived.
+
+    Args:
+        size: Its bytes.
+    """
 
     def __init__(self, size: int) -> None:
         super().__init__()
@@ -317,6 +321,7 @@ class PollingGrid(WrappedGrid):
     """Wrapper of the Grid of a ServerApp with its own waiting; all else is delegated.
 
     Args:
+        grid: The wrapped Grid.
         limits: Limits of a round.
         on_exchange: Callback of every exchange, for callers that only see `send_and_receive`.
         clock: Monotonic seconds.

@@ -32,6 +32,7 @@ class ClusterAssignment(Assignment):
     In secure sums each client receives all K models and chooses one itself.
 
     Args:
+        options: Options of the method.
         criterion: Score of a model: its loss on the client's data, or the violation of the client's property.
         properties: Names of the arrays of a client's property that are stored.
     """

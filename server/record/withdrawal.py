@@ -88,6 +88,8 @@ class ReceiptEntry:
 
     Args:
         run: Name of the withdrawn run.
+        method: Its method.
+        task: Its task.
         done: What was done with it.
         reason: Reason why nothing more was done; empty once the run was made again.
         replaced_by: Run without the client; empty if there is none.
@@ -116,6 +118,7 @@ class Receipt:
     """Receipt of a forgotten client, the one file that still names it.
 
     Args:
+        client: Name of the client.
         time: Time of the withdrawal, UTC.
         runs: Runs in which the client took part.
         removed: What else was deleted.

@@ -136,6 +136,7 @@ class ExpectedReply:
         encoding: Form of the numbers in uploads.
         names_rows: True if a reply names the rows of one table that it changes.
         keeps_rows: True if tables stay rows, as they were sent.
+        round: Number of the round.
         max_steps: Maximum number of local steps.
     """
 

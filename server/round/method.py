@@ -35,6 +35,8 @@ class RoundContext:
     """Facts about the round that is made.
 
     Args:
+        config: Configuration of the run.
+        state: State after the last round.
         cost: Privacy cost of each reply of a client; 0 without noise.
         clip: Factor on the run's clip norm.
     """
@@ -189,7 +191,12 @@ class Method(Protocol):
 
 @dataclass(frozen=True)
 class ServerMethod(Generic[MethodT]):
-    """Server side of a method: its shared definition, and its builder from the method's options."""
+    """Server side of a method.
+
+    Args:
+        spec: Method definition shared by server and clients.
+        build: Builder of the server step, from the method's options.
+    """
 
     spec: MethodSpec[MethodT]
     build: Callable[[MethodT], Method]

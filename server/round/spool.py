@@ -57,7 +57,11 @@ class Spool:
 
 
 class _NamelessFile:
-    """File of one owner; it ends with its last reader, or with the process."""
+    """File of one owner; it ends with its last reader, or with the process.
+
+    Args:
+        folder: Folder on its file system.
+    """
 
     def __init__(self, folder: Path) -> None:
         file = tempfile.TemporaryFile(dir=folder, buffering=0)  # noqa: SIM115 - the finalizer closes it

@@ -319,7 +319,13 @@ def with_choice(sensor: Sensor, statics: Arrays, options: TrafficOptions) -> Arr
 
 
 def choice_errors(sensor: Sensor, weights: Floats, options: TrafficOptions) -> Floats | None:
-    """Return the errors on validation data in the order of `CHOICES`; None without such data."""
+    """Return the errors on validation data in the order of `CHOICES`; None without such data.
+
+    Args:
+        sensor: Sensor that is fitted to its training part.
+        weights: Federated weights, H·D × P·D; 0 × 0 if there are none.
+        options: Options of the task.
+    """
     first, variables = sensor.validation, sensor.values.shape[1]
     places = first[:, None] + np.arange(options.horizon)
     if not sensor.observed[places].any():
@@ -337,6 +343,11 @@ def joint_ridge(sensor: Sensor, ridge: Floats, options: TrafficOptions) -> Float
     """Return the forecasts of a sensor's ridge that is shrunk to the federated one, T × P × D.
 
     Without federated weights, or without a window, the own forecasts are returned.
+
+    Args:
+        sensor: Sensor with federated weights.
+        ridge: Own ridge forecasts of every window, T × P × D.
+        options: Options of the task.
     """
     departures = sensor.inputs - sensor.base
     length, variables = departures.shape

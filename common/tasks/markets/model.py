@@ -47,7 +47,12 @@ class PairScorer(nn.Module):
 
 
 class SiameseTower(nn.Module):
-    """Siamese tower Z = W₂ max(0, W₁x + b₁) + b₂ on the unit sphere, of widths d and k, for both items."""
+    """Siamese tower Z = W₂ max(0, W₁x + b₁) + b₂ on the unit sphere, shared by both items of a pair.
+
+    Args:
+        width: Width d of the features.
+        embedding: Width k of embedding and hidden layer.
+    """
 
     def __init__(self, width: int, embedding: int) -> None:
         super().__init__()

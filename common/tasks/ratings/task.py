@@ -142,10 +142,14 @@ LIKED = 0.5
 
 
 def rating_metrics(predicted: Shares, truth: Shares) -> tuple[dict[str, float], dict[str, float]]:
-    """Return RMSE, MAE, loss (squared error), F1 of n ratings, and the weights that pool them.
+    """Return RMSE, MAE, loss (squared error) and F1, and the weights that pool them over clients.
 
     The weighted mean over clients (of squares for RMSE) equals the metric of all ratings together. The weight of
     F1 = 2TP/(2TP + FP + FN) is its denominator. Metrics are absent without ratings, F1 is absent without a positive.
+
+    Args:
+        predicted: Predicted ratings, n.
+        truth: True ratings, n.
     """
     if not len(truth):
         return {}, {}

@@ -230,7 +230,13 @@ def solve(solved: Arrays, sums: Arrays, strength: float) -> Arrays:
 
 
 def logits(solved: Arrays, possible: Ints, rules: Ints) -> Floats32:
-    """Return log-odds of rules; those outside the triples of all homes are the least likely."""
+    """Return log-odds of rules; those outside the triples of all homes are the least likely.
+
+    Args:
+        solved: The solution.
+        possible: Ids of the triples of the rules.
+        rules: Ids of the triples of the home's training rules.
+    """
     if POPULARITY in solved:
         homes = solved[POPULARITY][possible]
         return np.asarray(homes - solved[POPULARITY].max(), np.float32)
@@ -245,6 +251,11 @@ def hidden_logits(solved: Arrays, rules: Ints, others: Ints) -> tuple[Floats32, 
 
     The home is then not in the sum either. Other rules have the mean over the hidden ones. In runs with noise, the sum has no
     rules of a single home.
+
+    Args:
+        solved: The solution.
+        rules: Ids of the triples of the home's training rules.
+        others: Ids of the triples of other rules.
     """
     if POPULARITY in solved:
         return logits(solved, rules, rules), logits(solved, others, rules)
@@ -274,7 +285,12 @@ def _odds(scores: Floats) -> Floats:
 
 
 def _calibrate(right: Floats, wrong: Floats) -> Floats32:
-    """Return scale and offset of log-odds by logistic regression on the numbers of rules by bin."""
+    """Return scale and offset of log-odds by logistic regression on the numbers of rules by bin.
+
+    Args:
+        right: Hidden rules of homes.
+        wrong: Other rules, as many.
+    """
     x = np.stack([(BIN_EDGES[1:] + BIN_EDGES[:-1]) / 2, np.ones(BINS)])
     w, before, total = np.zeros(2), np.array([1.0, 0.0]), right + wrong
     for _ in range(NEWTON_STEPS):  # the prior, of one rule's weight, is no calibration
@@ -285,7 +301,12 @@ def _calibrate(right: Floats, wrong: Floats) -> Floats32:
 
 
 def popularity(solved: Arrays, possible: Ints) -> Floats:
-    """Return the log share of homes of each triple, diag(G)/tr(G); a home of |x| triples counts 1/|x|."""
+    """Return the log share of homes of each triple, diag(G)/tr(G); a home of |x| triples counts 1/|x|.
+
+    Args:
+        solved: The solution, without noise.
+        possible: Ids of the triples.
+    """
     columns = _positions_of(solved[TRIPLES], possible)
     weights, triples = solved[VALUES] @ solved[VECTORS][:, columns] ** 2, solved[TRIPLES][columns]
     found, is_inside = np.full(possible.shape, OUTSIDE), np.isin(possible, triples)
