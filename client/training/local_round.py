@@ -130,8 +130,11 @@ class TrainedCohort:
         block = ClientBlock(number, tuple(member.name for member in members), sums)
 
         def reply(k: int) -> TrainReply:
-            if k in single:
-                return self._reply(k, to_arrays(row(self.update, k)), to_arrays(row(self.gradient, k)))
+            if k in single:  # a view would keep the block's arrays in memory
+                update, gradient = (
+                    to_arrays({n: x.clone() for n, x in row(t, k).items()}) for t in (self.update, self.gradient)
+                )
+                return self._reply(k, update, gradient)
             p, loss = self.participants[k], float(self.losses[k])
             return BlockReply(p.request.round, {}, {}, loss, p.learner.examples, p.steps, block, lengths[k])
 
