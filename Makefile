@@ -41,8 +41,9 @@ search: .venv/dev  ## properties of Hypothesis on new random cases; `make test` 
 studies-test: .venv/dev  ## all tests of the studies
 	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -q -n auto studies/tests
 
-studies-smoke: .venv/dev  ## pages follow from stored results, rows are valid configurations; less than a minute
-	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -q -n auto studies/tests/harness studies/tests/*/test_*experiments.py studies/tests/lies
+studies-smoke: .venv/dev  ## pages follow from stored results, rows are valid configurations, all tests of the studies are found
+	$(BIN)/python -m pytest -qq --collect-only studies/tests > /dev/null
+	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -q -n auto studies/tests/harness studies/tests/*/test_*experiments.py studies/tests/lies studies/tests/speed/test_cost_model.py
 
 quick: .venv/dev  ## all tests but slow ones (tests/slow.toml), in a minute on two cores
 	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -q -n 2 -m "not (slow or system or container or browser)"

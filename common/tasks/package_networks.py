@@ -94,14 +94,14 @@ class PackageNetwork(nn.Module):
             output: Any = self.network(data)
         except (Exception, SystemExit) as error:
             self._refuse("fails in forward", error)
-        shape, device, found = (rows, self.outputs), data.x.device, type(output).__name__
+        form, found = (rows, self.outputs), type(output).__name__
         if isinstance(output, Tensor):
             found = f"{tuple(output.shape)} of {output.dtype}, {output.layout} on {output.device}"
-        if found not in [f"{shape} of {dtype}, torch.strided on {device}" for dtype in FLOATS]:
-            fault = f"{found}; return one tensor of floats of shape {shape} on {device}"
-            self._refuse(f"returns {'another form than on the example' if self.is_checked else fault}")  # no row counts
-        checked: Tensor = output
-        return checked
+            is_dense = output.layout == torch.strided and output.device == data.x.device
+            if tuple(output.shape) == form and output.dtype in FLOATS and is_dense:
+                return output
+        fault = f"{found}; return one tensor of floats of shape {form} on {data.x.device}"
+        self._refuse(f"returns {'another form than on the example' if self.is_checked else fault}")  # no row counts
 
     @contextmanager
     def step(self, seed: Tensor) -> Iterator[None]:

@@ -6,6 +6,7 @@ without evaluation, which solves or aggregates. The processor time of one sum ma
 table and writes JSON.
 """
 
+import argparse
 import time
 from collections import defaultdict
 from collections.abc import Callable, Iterable
@@ -174,13 +175,18 @@ def compare(task: str, data: Path = DATA) -> dict[str, Any]:
     return {"task": task, "set": case.set, **found, "share_of_one_sum": round(share, 4), "holds": share <= SHARE}
 
 
-def main() -> None:
-    """Measure and write."""
-    parser = timing.options(__doc__, "closed_forms")
+def read_options(about: str | None, name: str) -> argparse.Namespace:
+    """Return the options of a script that measures the cases: their tasks and the folder of the data sets."""
+    parser = timing.options(about, name)
     parser.add_argument("--only", nargs="+", default=list(CASES), choices=list(CASES))
     parser.add_argument("--data", type=Path, default=DATA, help="folder of the data sets")
-    options = parser.parse_args()
     timing.use_few_threads()
+    return parser.parse_args()
+
+
+def main() -> None:
+    """Measure and write."""
+    options = read_options(__doc__, "closed_forms")
     table = Table("task", "row", "rounds", "clients, s", "server, s", "evaluation, s", "MB down", "MB up", "share")
     for task in options.only:
         found = compare(task, options.data)

@@ -20,9 +20,8 @@ from rich.table import Table
 from server.round.state import RunState
 from server.run import run
 from studies.harness.experiment import Settings
-from studies.harness.study import DATA
 from studies.speed import timing
-from studies.speed.closed_forms import CASES, configure, open_bench, open_grid
+from studies.speed.closed_forms import CASES, configure, open_bench, open_grid, read_options
 
 ROUNDS = 8
 """Rounds of a run; the first, which warms up, and the last, which ends it, do not count."""
@@ -95,11 +94,7 @@ def profile(watch: Stopwatch, task: str, data: Path) -> dict[str, float]:
 
 def main() -> None:
     """Measure and write."""
-    parser = timing.options(__doc__, "round_profile")
-    parser.add_argument("--only", nargs="+", default=list(CASES), choices=list(CASES))
-    parser.add_argument("--data", type=Path, default=DATA, help="folder of the data sets")
-    options = parser.parse_args()
-    timing.use_few_threads()
+    options = read_options(__doc__, "round_profile")
     watch, table = Stopwatch(), Table("ms a round", *PARTS, OTHER)
     for task in options.only:
         found = profile(watch, task, options.data)

@@ -13,7 +13,7 @@ from tests.client.secure.test_training_sums import (
     test_without_noise_the_opened_sum_is_that_of_the_plain_replies as sums,
 )
 from tests.client.tasks.markets.test_networks import test_items_own_vectors_never_leave_a_market as vectors
-from tests.contracts import test_planned_inner as inner
+from tests.contracts import test_planned as inner
 from tests.contracts.test_lies import LIES
 from tests.contracts.test_lies import test_a_lie_harms_nobody_and_the_liar_is_named as lied
 from tests.contracts.test_noise import test_every_method_trains_with_noise as noised
@@ -23,16 +23,22 @@ from tests.contracts.test_planned_resume import test_a_resumed_run_equals_an_uni
 from tests.deploy.conftest import *  # noqa: F403  # its fixture `settings`
 from tests.deploy.simulation.test_population import folds, test_sums_train_the_model_of_single_replies  # noqa: F401
 from tests.deploy.test_secure_sums import test_sums_without_noise_train_the_model_of_single_replies as masked
-from tests.server.planning.test_planner import (  # noqa: F401
-    test_a_decision_read_from_json_is_equal,
-    test_a_planner_without_a_budget_is_refused_with_a_remedy,
-    test_a_plateau_stops_a_run_only_with_early_stopping,
-    test_a_tenth_of_the_clients_a_round_spends_most_of_each_budget,
-    test_it_stops_without_active_clients_and_after_all_rounds,
-    test_no_client_overspends,
-)
+from tests.server.planning import test_planner as planning
 from tests.support import owners
 from tests.support.owners import judge_by_loss
+
+test_a_decision_read_from_json_is_equal = planning.test_a_decision_read_from_json_is_equal
+test_a_planner_without_a_budget_is_refused_with_a_remedy = (
+    planning.test_a_planner_without_a_budget_is_refused_with_a_remedy
+)
+test_a_plateau_stops_a_run_only_with_early_stopping = planning.test_a_plateau_stops_a_run_only_with_early_stopping
+test_a_tenth_of_the_clients_a_round_spends_most_of_each_budget = (
+    planning.test_a_tenth_of_the_clients_a_round_spends_most_of_each_budget
+)
+test_it_stops_without_active_clients_and_after_all_rounds = (
+    planning.test_it_stops_without_active_clients_and_after_all_rounds
+)
+test_no_client_overspends = planning.test_no_client_overspends
 
 PERSONALIZED = pytest.mark.parametrize("method", ["pfedme", "perfedavg"])
 LEARNING: dict[str, dict[str, Any]] = {"adpml": {"growth": 8.0}, "adap": {"beta": 0.6, "falls": 1, "clip_floor": 0.2}}
