@@ -1,6 +1,6 @@
-"""Baselines of one market without training and other markets; the default model starts from the walk."""
+"""Baselines without training, of one market or of pooled markets; the default model starts from the walk."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from functools import partial
 from typing import Any
 
@@ -12,8 +12,10 @@ from sklearn.linear_model import ElasticNet
 from client.tasks.markets.baseline import MarketBaseline
 from client.tasks.markets.data.graph import Graph
 from client.tasks.markets.learner import ReadyMarket
+from common.arrays import Arrays
 from common.tasks.markets.metrics import ScoreBlock, ranking_metrics
-from common.tasks.markets.pairs import OtherMarketCounts
+from common.tasks.markets.pairs import OtherMarketCounts, add_pairs
+from studies.markets.experiments import POOLED, PREFIX
 
 RIDGE = 10.0
 """λ of EASE, as in the exploration."""
@@ -42,9 +44,20 @@ def counts_of(graph: Graph) -> MarketBaseline:
     return MarketBaseline.of(graph, np.zeros((size, 0), np.float32), OtherMarketCounts.zeros(size))
 
 
-def measure(key: str, ready: ReadyMarket) -> dict[str, float]:
+def others_of(ready: Mapping[str, ReadyMarket], name: str) -> Arrays:
+    """Return the training counts of all markets but one."""
+    return add_pairs([market.counts for other, market in ready.items() if other != name])
+
+
+def pooled(graph: Graph, others: Arrays) -> Graph:
+    """Return the graph with the other markets' counts of its items, which no market would hand over."""
+    return Graph(graph.items, csr_array(graph.weights + OtherMarketCounts.of(others, graph.items).pairs))
+
+
+def measure(key: str, ready: ReadyMarket, others: Arrays) -> dict[str, float]:
     """Return metrics of a baseline on the pairs held out for testing."""
-    scores = SCORES[key](counts_of(ready.graph))
+    graph = pooled(ready.graph, others) if key in POOLED else ready.graph
+    scores = SCORES[key.removeprefix(PREFIX)](counts_of(graph))
     return ranking_metrics(scores, ready.split.test.right, ready.masked("test"))[0]
 
 

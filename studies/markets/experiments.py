@@ -31,7 +31,7 @@ PROTOCOLS = {
 
 SEEDS, CLAIMED_SEEDS = 3, 5
 CLAIMED = {"local", "fedavg", "pfgnn", "pfgnn-plus", "pfgnn-centroid"}
-"""Rows that a claim of the paper names; they have more seeds."""
+"""Rows that a claim of the paper names; they and baselines have more seeds."""
 
 ROUNDS, STEPS = 10, 20
 """Local training of the networks, for every method: 200 steps of 1,024 triples."""
@@ -137,7 +137,7 @@ EXPERIMENTS = (
     ),
 )
 
-BASELINES = {
+OF_ONE = {
     "degree": "*baseline:* degree (popularity)",
     "common": "*baseline:* common neighbours",
     "rare": "*baseline:* Adamic-Adar",
@@ -147,6 +147,13 @@ BASELINES = {
     "walk": "*baseline:* wRA, count-weighted walk of two hops",
 }
 """Baselines of one market, which need no other and no training: key -> title."""
+
+PREFIX = "pooled-"
+
+POOLED = {f"{PREFIX}{key}": f"{OF_ONE[key]}, pooled counts" for key in ("common", "rare", "ease", "slim", "walk")}
+"""The same on the sum of all markets' counts, for the items of a market: key -> title."""
+
+BASELINES = {**OF_ONE, **POOLED}
 
 TITLES = {**BASELINES, **{one.key: one.title for one in EXPERIMENTS}}
 """All rows in the order of the tables: key -> title."""

@@ -7,11 +7,12 @@ INTRODUCTION = """# Markets: related products in seven XMarket markets and eleve
 XMarket Electronics, seven markets (US is not in the copy), ratings only, no texts. Items are hashed ids to the networks, and
 the networks' rows say nothing about the use of shared *text* features. A pair is two items that at least two users of a market
 rated. MRR@20 / NDCG@20 × 100, every item of the market ranked, the query and its training neighbours left out, ties counted as
-if broken at random; mean over {seeds} seeds of the split, five for rows that a claim of the papers names, ± their standard
-deviation. Between seeds `in` and `jp`, with some 20 to 200 queries, move by ±3 to ±5 points: smaller differences there are
-within the spread. *mean*: of the five small markets.
+if broken at random; mean over {seeds} seeds of the split, five for baselines and rows that a claim of the papers names, ± their
+standard deviation. Between seeds `in` and `jp`, with some 20 to 200 queries, move by ±3 to ±5 points: smaller differences there
+are within the spread. *mean*: of the five small markets.
 
-SLIM and EASE take the graph's rows for users, since pairs have none. FeatMLP, Siamese and SPE use triples and no graph; the
+SLIM and EASE take the graph's rows for users, since pairs have none. *Pooled counts* add those of the other markets to a
+market's own, which no market would hand over. FeatMLP, Siamese and SPE use triples and no graph; the
 other networks are SGC of three hops on edges weighted by their users. All: 128 numbers per item, Adam, 200 local steps of 1,024
 triples, a rate chosen by held-out pairs of seed 0 from {grid}: {rates}. PF-GNN and PF-GNN+ average plainly (β = 1, by the same
 pairs); the weight of ξ, λ_s = .01, is divided by n² where ξ is a sum, and is .001 for means. Per-FedAvg's α and pFedMe's λ are

@@ -3,7 +3,7 @@
 from dataclasses import replace
 
 from studies.harness.experiment import HELPED_EPSILONS, Experiment, Settings, method_options, with_helpers
-from studies.markets.experiments import BETA, RIDGE, STEPS, shared_settings
+from studies.markets.experiments import BETA, PREFIX, RIDGE, STEPS, shared_settings
 
 RETAIL = "online-retail"
 """Short name of the data set."""
@@ -80,6 +80,7 @@ BASELINES = {
     "shared": "*baseline:* degree and others' counts",
     "text": "*baseline:* nearest texts",
     "walk": "*baseline:* wRA, count-weighted walk of two hops",
+    f"{PREFIX}walk": "*baseline:* wRA, count-weighted walk of two hops, pooled counts",
 }
 """Baselines without training: key -> title."""
 

@@ -10,14 +10,14 @@ from client.tasks.markets.learner import ReadyMarket, prepare
 from common.arrays import Arrays
 from common.tasks.markets.metrics import ScoreBlock, ranking_metrics
 from common.tasks.markets.options import MarketsOptions
-from common.tasks.markets.pairs import add_pairs
 from studies.harness.bench import Bench
 from studies.harness.experiment import task_options
 from studies.harness.row import Metrics, RowKey, Trial
 from studies.harness.store import Store
 from studies.harness.study import Selection
 from studies.harness.tuning import Tuning
-from studies.markets.experiments import VALIDATION_SHARE, under
+from studies.markets.baselines import others_of, pooled
+from studies.markets.experiments import PREFIX, VALIDATION_SHARE, under
 from studies.markets.online_retail import read_online_retail
 from studies.markets.ranking import UnpooledRanking
 from studies.markets.retail import BASELINES, EFFORTS, EXPERIMENTS, GRIDS, MAIN, PROTOCOLS, RETAIL, SEEDS
@@ -49,7 +49,7 @@ def compute(selection: Selection, store: Store) -> None:
 def _baseline(bench: Bench, protocol: str, key: str, seed: int) -> Trial:
     """Measure a baseline in every market."""
     ready = _ready(bench.dataset, protocol, seed)
-    return Trial(clients={name: _measure(key, market, _others(ready, name)) for name, market in ready.items()})
+    return Trial(clients={name: _measure(key, market, others_of(ready, name)) for name, market in ready.items()})
 
 
 @lru_cache(maxsize=1)
@@ -59,13 +59,9 @@ def _ready(dataset: AnyDataset, protocol: str, seed: int) -> dict[str, ReadyMark
     return {market.name: prepare(market, dataset.vocabulary, options, seed) for market in dataset.units}
 
 
-def _others(ready: dict[str, ReadyMarket], name: str) -> Arrays:
-    """Return the training counts of the other markets."""
-    return add_pairs([market.counts for other, market in ready.items() if other != name])
-
-
 def _measure(key: str, ready: ReadyMarket, statics: Arrays) -> Metrics:
-    scores = SCORES[key](ready.baseline(ready.graph, statics))
+    graph = pooled(ready.graph, statics) if key.startswith(PREFIX) else ready.graph
+    scores = SCORES[key.removeprefix(PREFIX)](ready.baseline(graph, statics))
     found, _ = ranking_metrics(scores, ready.split.test.right, ready.masked("test"))
     return {metric: found[metric] for metric in MAIN}
 

@@ -16,12 +16,12 @@ from studies.harness.store import Store
 from studies.harness.study import Selection
 from studies.harness.tuning import Tuning
 from studies.markets import retail_runs
-from studies.markets.baselines import measure
+from studies.markets.baselines import measure, others_of
 from studies.markets.experiments import (
     BASELINES,
+    CLAIMED_SEEDS,
     EXPERIMENTS,
     PROTOCOLS,
-    SEEDS,
     VALIDATION_SHARE,
     XMARKET,
     under,
@@ -51,7 +51,7 @@ def compute(selection: Selection, store: Store) -> None:
     bench = Bench(XMARKET, partial(_read, selection.data), store, _trial_of, TUNING, selection=selection)
     protocols = [protocol for protocol in PROTOCOLS if selection.has_set(protocol)]
     for protocol in protocols:
-        bench.run_baselines(BASELINES, SEEDS, partial(_baseline, bench, protocol), protocol)
+        bench.run_baselines(BASELINES, CLAIMED_SEEDS, partial(_baseline, bench, protocol), protocol)
     bench.run(under(protocol, one) for protocol in protocols for one in EXPERIMENTS)
     if "pairs" in protocols:
         bench.run(under("pairs", one) for one in OF_MEANS)
@@ -83,7 +83,8 @@ def is_stored(metric: str) -> bool:
 
 def _baseline(bench: Bench, protocol: str, key: str, seed: int) -> Trial:
     """Measure a baseline in every market."""
-    measured = {name: measure(key, ready) for name, ready in _ready(bench.dataset, protocol, seed).items()}
+    ready = _ready(bench.dataset, protocol, seed)
+    measured = {name: measure(key, market, others_of(ready, name)) for name, market in ready.items()}
     return Trial(clients={name: {m: v for m, v in found.items() if is_stored(m)} for name, found in measured.items()})
 
 

@@ -17,7 +17,7 @@ from studies.harness.experiment import (
 VALIDATION_SHARE = 0.2
 
 SEEDS, CLAIMED_SEEDS = 3, 5
-"""Seeds of a row, and of those that a claim of the paper names."""
+"""Seeds of a row, and of baselines and rows that a claim of the paper names."""
 
 CLAIMED = (
     *("fedga", "fedyogi", "fedadam", "fedadam-dra"),

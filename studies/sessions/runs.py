@@ -24,7 +24,7 @@ from studies.sessions.baselines import Baseline, baselines_of
 from studies.sessions.central import Central
 from studies.sessions.data import READERS
 from studies.sessions.diversity import jaccard_distance, visited
-from studies.sessions.experiments import BASELINES, CENTRAL, CENTRAL_EPOCHS, TITLES, VALIDATION_SHARE
+from studies.sessions.experiments import BASELINES, CENTRAL, CENTRAL_EPOCHS, CLAIMED_SEEDS, TITLES, VALIDATION_SHARE
 from studies.sessions.paper_figures import EPOCHS, PUBLISHED, WHOLE
 from studies.sessions.sets import SETTINGS, Setting
 
@@ -53,7 +53,7 @@ def compute(selection: Selection, store: Store) -> None:
 
 def _compute_set(setting: Setting, selection: Selection, store: Store) -> None:
     bench = _bench(setting, selection, store)
-    bench.run_baselines({key: TITLES[key] for key in BASELINES}, CENTRAL.seeds, partial(_baseline, bench))
+    bench.run_baselines({key: TITLES[key] for key in BASELINES}, CLAIMED_SEEDS, partial(_baseline, bench))
     if selection.has(CENTRAL.key):
         _compute_central(bench)
     bench.run((*setting.experiments(), *setting.sampled(), *setting.equal_bytes()))

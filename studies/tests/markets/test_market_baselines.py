@@ -5,8 +5,9 @@ import pytest
 from scipy.sparse import csr_array
 
 from client.tasks.markets.data.graph import Graph, symmetric
-from studies.markets.baselines import RIDGE, SCORES, counts_of, slim
-from studies.markets.experiments import BASELINES
+from common.tasks.markets.pairs import counts_of as counts_of_market
+from studies.markets.baselines import RIDGE, SCORES, counts_of, pooled, slim
+from studies.markets.experiments import OF_ONE, POOLED, PREFIX
 
 SIZE = 9
 ALL = np.arange(SIZE)
@@ -76,4 +77,13 @@ def test_scores_of_slim_are_log_counts_times_its_weights() -> None:
 
 
 def test_every_baseline_has_scores() -> None:
-    assert SCORES.keys() == BASELINES.keys()
+    assert SCORES.keys() == OF_ONE.keys()
+    assert {key.removeprefix(PREFIX) for key in POOLED} < OF_ONE.keys()
+
+
+def test_pooled_counts_add_those_of_other_markets_for_a_markets_items() -> None:
+    """A market of items 2, 5 and 7; another has 3 users of 2 and 7, and 9 of items that the first lacks."""
+    weights = symmetric(np.array([[0, 1]]), np.array([4.0], np.float32), 3)
+    others = counts_of_market(np.array([[1, 8], [2, 7]]), np.array([9.0, 3.0]), np.ones(SIZE), SIZE)
+    found = pooled(Graph(np.array([2, 5, 7]), weights), others)
+    np.testing.assert_array_equal(found.weights.toarray(), [[0, 4, 3], [4, 0, 0], [3, 0, 0]])
