@@ -18,6 +18,7 @@ _RULES, _G, _B, _ML, _X = "B/default", "gowalla/default", "boroondara/origin-0",
 def _rules(data: str, measure: str, part: str, metric: str) -> RulesHeadline:
     """Return the headline of one setup and metric of rules."""
     rows: tuple[tuple[str, str, Part], ...] = (
+        ("own relations", "own-relation", "alone"),
         ("relation frequency", "counts-relation", ""),
         ("FedAvg, paper's model", "fedgnn-server", ""),
         ("FedRule, paper's model", "fedrule-adam", "paper"),
@@ -87,6 +88,7 @@ HEADLINES = {
             Entry("local GNN", f"{_X}/local", "mrr20", clients=SMALL),
             Entry("PF-GNN+, paper's model", f"{_X}/pfgnn-plus", "mrr20", "paper", SMALL),
             Entry("own random walk", f"{_X}/walk", "mrr20", "alone", SMALL),
+            Entry("walk on pooled counts", f"{_X}/pooled-walk", "mrr20", "pooled", SMALL),
             Entry("FedAvg, federated scorer", f"{_X}/default-alone", "mrr20", "", SMALL),
             Entry("default", f"{_X}/ridge", "mrr20", "default", SMALL),
         ),

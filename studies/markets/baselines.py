@@ -1,4 +1,4 @@
-"""Baselines without training, of one market or of pooled markets; the default model starts from the walk."""
+"""Baselines without training, of one market or of pooled ones; the default starts from the walk."""
 
 from collections.abc import Callable, Mapping
 from functools import partial
