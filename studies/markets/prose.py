@@ -12,11 +12,11 @@ standard deviation. Between seeds `in` and `jp`, with some 20 to 200 queries, mo
 are within the spread. *mean*: of the five small markets.
 
 SLIM and EASE take the graph's rows for users, since pairs have none. *Pooled counts* add those of the other markets to a
-market's own, which no market would hand over; as they are, those of large markets drown a small one's. FeatMLP, Siamese and SPE use triples and no graph; the
-other networks are SGC of three hops on edges weighted by their users. All: 128 numbers per item, Adam, 200 local steps of 1,024
-triples, a rate chosen by held-out pairs of seed 0 from {grid}: {rates}. PF-GNN and PF-GNN+ average plainly (β = 1, by the same
-pairs); the weight of ξ, λ_s = .01, is divided by n² where ξ is a sum, and is .001 for means. Per-FedAvg's α and pFedMe's λ are
-by held-out pairs of the smallest markets."""
+market's own, which no market would hand over; as they are, those of large markets drown a small one's. FeatMLP, Siamese and
+SPE use triples and no graph; the other networks are SGC of three hops on edges weighted by their users. All: 128 numbers per
+item, Adam, 200 local steps of 1,024 triples, a rate chosen by held-out pairs of seed 0 from {grid}: {rates}. PF-GNN and
+PF-GNN+ average plainly (β = 1, by the same pairs); the weight of ξ, λ_s = .01, is divided by n² where ξ is a sum, and is .001
+for means. Per-FedAvg's α and pFedMe's λ are by held-out pairs of the smallest markets."""
 
 SEEN = "Of these, only the queries that are in the others' sums:"
 
