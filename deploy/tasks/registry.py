@@ -3,8 +3,10 @@
 A task without an entry trains and has a report, but answers no queries.
 """
 
-from common.registry import Registry
-from deploy.tasks.spec import DeployTask
+from collections.abc import Iterable, Mapping
+
+from common.registry import Registry, expect, naming_packages
+from deploy.tasks.spec import Answers, DeployTask, TrainedRun
 
 DEPLOY_TASKS: Registry[DeployTask] = Registry(
     "task",
@@ -18,3 +20,10 @@ DEPLOY_TASKS: Registry[DeployTask] = Registry(
         "markets": "deploy.tasks.markets.task:TASK",
     },
 )
+
+
+def ask(task: DeployTask, run: TrainedRun, queries: Iterable[Mapping[str, str]], top: int) -> list[Answers]:
+    """Return a task's answers to queries; the task answers some."""
+    assert task.answer is not None
+    with naming_packages(DEPLOY_TASKS.packages(task.name)):
+        return [expect(task.answer(run, query, top), Answers) for query in queries]
