@@ -6,7 +6,7 @@ from client.data.tables.reader import read_table
 from client.data.tables.schema import Column, Dialect, TableSchema
 from client.data.tables.table import Table
 from client.state import ClientMemory
-from client.tasks.learner import DoubtsRun, HasBaselines, HasItemRows, HasProperty, Learner, means, shell
+from client.tasks.learner import ComparesUnits, DoubtsRun, HasBaselines, HasItemRows, HasProperty, Learner, means, shell
 from client.tasks.registry import ClientTask, ExportableNetwork, Network
 from client.trainers.base import ClientMethod, Cohort, CohortResult, LocalResult, Trainer
 from client.trainers.fedavg import FedAvgTrainer
@@ -23,6 +23,7 @@ __all__ = [
     "Cohort",
     "CohortResult",
     "Column",
+    "ComparesUnits",
     "Dataset",
     "Dialect",
     "DoubtsRun",

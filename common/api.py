@@ -9,7 +9,7 @@ from common.options import Options, Scalar
 from common.privacy.options import PrivacyOptions
 from common.tasks.networks import NetworkSpec
 from common.tasks.options import Capabilities, NamedRows, TaskOptions
-from common.tasks.spec import Objective, TaskRun, TaskSpec
+from common.tasks.spec import Comparison, Objective, TaskRun, TaskSpec
 from common.tasks.vocabulary import Vocabulary, check_names
 from common.wire.messages import Metrics, TrainReply, TrainRequest
 
@@ -23,6 +23,7 @@ __all__ = [
     "Array",
     "Arrays",
     "Capabilities",
+    "Comparison",
     "ConfigError",
     "DataError",
     "FedloomError",
