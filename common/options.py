@@ -27,8 +27,8 @@ class Options(BaseModel):
         return copy
 
 
-def check_defaults(options: type[Options]) -> Options:
-    """Return the options with their defaults; each has a valid one, which `--set` can write.
+def check_defaults(options: type[Options]) -> None:
+    """Check that each option has a valid default, which `--set` can write.
 
     Raises:
         TypeError: A default is no scalar.
@@ -37,11 +37,10 @@ def check_defaults(options: type[Options]) -> Options:
     try:
         made = options.model_validate(dict(options()))
     except ValidationError as error:
-        fault = error.errors()[0]
-        raise ValueError(f"the default of option '{kebab('.'.join(map(str, fault['loc'])))}': {fault['msg']}") from None
+        found = [f"{'.'.join(map(str, fault['loc']))}: {fault['msg']}" for fault in error.errors()]
+        raise ValueError(f"wrong default of option {found[0]}") from None
     if wrong := next((name for name, value in made if not isinstance(value, Scalar)), ""):
-        raise TypeError(f"the default of option '{kebab(wrong)}' is no text, number, true or false")
-    return made
+        raise TypeError(f"wrong default of option {wrong}: it is no text, number, true or false")
 
 
 def leaves(tree: Mapping[str, Any], prefix: str) -> Iterator[tuple[str, Scalar]]:

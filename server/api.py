@@ -11,7 +11,24 @@ from server.round.strategy import Collected, Replies, RoundParts, RoundStrategy
 
 OptimizerState = Groups
 
-__all__ = ["Assignment", "Contribution", "Decision", "Groups", "Mean", "Method", "Planner", "PlannerState"]
-__all__ += ["PlayedRounds", "Reply", "RoundContext", "RunBudget", "Schedule", "ServerMethod", "ServerPlanner", "Stop"]
-__all__ += ["cost_levels", "open_round"]
+__all__ = [
+    "Assignment",
+    "Contribution",
+    "Decision",
+    "Groups",
+    "Mean",
+    "Method",
+    "Planner",
+    "PlannerState",
+    "PlayedRounds",
+    "Reply",
+    "RoundContext",
+    "RunBudget",
+    "Schedule",
+    "ServerMethod",
+    "ServerPlanner",
+    "Stop",
+    "cost_levels",
+    "open_round",
+]
 __all__ += ["Collected", "OptimizerState", "Replies", "RoundParts", "RoundStrategy"]

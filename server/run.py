@@ -182,14 +182,7 @@ def run(
             folder.await_room(*([home] if home else []))
             on_round(state)
 
-        with naming_packages(_packages(config)):
-            return _run(at, parties, catalogue, before_round)
-
-
-def _packages(config: RunConfig) -> list[str]:
-    """Return the packages that a run uses."""
-    used = (TASKS, config.task), (METHODS, config.method_options.name), (PLANNERS, config.method)
-    return [package for registry, name in used for package in registry.packages(name)]
+        return _run(at, parties, catalogue, before_round)
 
 
 @dataclass(frozen=True)
@@ -285,7 +278,8 @@ def _run(at: Connection, parties: Parties, catalogue: Vocabulary, on_round: OnRo
             _check_signal(config, state, quiet, enrolment.roster)
         examples = {client.name: client.examples for client in enrolment.roster.clients.values()}
         journal.start(catalogue, find_repeated(config, folder, examples))
-        with naming_packages(_packages(config)):
+        used = (TASKS, config.task), (METHODS, config.method_options.name), (PLANNERS, config.method)
+        with naming_packages([package for registry, name in used for package in registry.packages(name)]):
             early = train(strategy, recorded, journal)
             journal.choice.conclude(strategy, recorded)
     except FedloomError as error:

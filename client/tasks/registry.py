@@ -121,10 +121,6 @@ CLIENT_TASKS: Registry[AnyClientTask] = Registry(
 )
 
 
-LEARNER = {"batch", "evaluate", "examples", "loss", "module", "rows", "shared", "size", "step_inputs", "task"}
-"""Members of the protocol `Learner`."""
-
-
 def build_learner(config: RunConfig, dataset: AnyDataset) -> "Learner":
     """Build the learner of a run's task from a client's data.
 
@@ -134,6 +130,7 @@ def build_learner(config: RunConfig, dataset: AnyDataset) -> "Learner":
     task = CLIENT_TASKS[config.task]
     with naming_packages(CLIENT_TASKS.packages(config.task)):
         learner = task.learner(config.task_run(task.spec, dataset.vocabulary), dataset)
-        if missing := LEARNER.difference(dir(learner)):
-            raise TypeError(f"its learner lacks {', '.join(sorted(missing))}")
+        members = ("batch", "evaluate", "examples", "loss", "module", "rows", "shared", "size", "step_inputs", "task")
+        if missing := [name for name in members if name not in dir(learner)]:
+            raise TypeError(f"its learner lacks {', '.join(missing)}")
     return learner
