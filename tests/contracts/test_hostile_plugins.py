@@ -25,6 +25,7 @@ from common.registry import Registry, naming_packages
 from common.tasks.registry import TASKS
 from common.tasks.spec import TaskSpec
 from deploy.simulation.grid import simulate
+from server.methods.registry import SERVER_METHODS
 from server.record.result import Result
 from tests.support.plugins import OddStep, install, method_of, misshapen, not_a_number, task_of, with_further_keys
 
@@ -199,4 +200,7 @@ def test_an_unknown_name_is_answered_with_the_nearest(monkeypatch: pytest.Monkey
     ):
         parse({"task": "cotages", "tasks.cotages.lags": 3})
     assert "cottages" in CLIENT_TASKS
+    install(monkeypatch, {"fedloom.methods": method_of(None)["fedloom.methods"]})
+    with pytest.raises(ConfigError, match=r"method .odd. of .* has no entry point in the group fedloom.methods.server"):
+        SERVER_METHODS["odd"]
     assert METHODS.origin("fedavg") == "fedloom"
