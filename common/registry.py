@@ -71,16 +71,17 @@ def name_package(error: BaseException, suspects: Collection[str] = ()) -> BaseEx
         return error
     points = [point for found in distributions() for point in found.entry_points if point.group.startswith("fedloom.")]
     packages = {point.module.partition(".")[0]: _distribution(point) for point in points}
-    kind, frames = type(error).__name__, traceback.walk_tb(error.__traceback__)
-    for frame, line in reversed([*frames]):
-        module = str(frame.f_globals.get("__name__"))
-        if package := packages.get(module.partition(".")[0]):
-            return _fault(package, f"{kind}: {error} ({module}, line {line})", kind)
-    return _fault(" or ".join(suspects), f"{kind}: {error}", kind) if suspects and isinstance(error, FAULTS) else error
-
-
-def _fault(package: str, fault: str, public: str) -> PackageError:
-    return PackageError(f"{package}: {fault}; {PACKAGE_REMEDY}", f"{package}: {public}; see the client's log")
+    lines = [(str(f.f_globals.get("__name__")), number) for f, number in traceback.walk_tb(error.__traceback__)]
+    found = [(packages.get(module.partition(".")[0], ""), f"{module}, line {number}") for module, number in lines]
+    named = [one for one in found if one[0]]
+    if not named and suspects and isinstance(error, FAULTS):
+        named = [(" or ".join(suspects), line) for _, line in found]
+    if not named:
+        return error
+    (package, line), kind = named[-1], type(error).__name__
+    return PackageError(
+        f"{package}: {kind}: {error} ({line}); {PACKAGE_REMEDY}", f"{package}: {kind}; see the client's log"
+    )
 
 
 @contextmanager
@@ -175,7 +176,9 @@ class Registry(Mapping[str, EntryT], Generic[EntryT]):
         self._added.add(name)
 
     def packages(self, name: str) -> tuple[str, ...]:
-        """Return the package that provides an entry; none for those of fedloom and of this process."""
+        """Return what provides an entry, if it is not fedloom."""
+        if name in self._added:
+            return (f"{self._kind} '{name}' of this process",)
         return (_distribution(self._plugins[name]),) if name in self._plugins else ()
 
     def label(self, name: str) -> str:
@@ -186,7 +189,7 @@ class Registry(Mapping[str, EntryT], Generic[EntryT]):
         """Return name and version of the distribution that provides an entry."""
         if name in self._added:
             return "this process"
-        return next(iter(self.packages(name)), "fedloom")
+        return _distribution(self._plugins[name]) if name in self._plugins else "fedloom"
 
     def describe_unknown(self, name: str) -> str:
         """Return the message about an unknown name: where it moved, or the closest name and all names."""

@@ -23,7 +23,18 @@ DEPLOY_TASKS: Registry[DeployTask] = Registry(
 
 
 def ask(task: DeployTask, run: TrainedRun, queries: Iterable[Mapping[str, str]], top: int) -> list[Answers]:
-    """Return a task's answers to queries; the task answers some."""
+    """Return a task's answers to queries.
+
+    Args:
+        task: A task that answers queries.
+        run: Finished run.
+        queries: Values of the options by name, of each query.
+        top: Number of answers to a query.
+
+    Raises:
+        PackageError: The task's package fails, or answers something else.
+    """
+    # `find_answering` and the live page choose tasks that answer.
     assert task.answer is not None
     with naming_packages(DEPLOY_TASKS.packages(task.name)):
         return [expect(task.answer(run, query, top), Answers) for query in queries]
