@@ -42,6 +42,7 @@ from common.errors import ConfigError, DataError, VocabularyError
 from common.registry import expect, naming_packages
 from common.tasks.spec import VocabularyT
 from common.tasks.vocabulary import Vocabulary
+from common.text import printable
 
 WRITTEN = Dialect(missing=("none",))
 """Tables that were written here, whose odd numbers and names were accepted before."""
@@ -125,15 +126,15 @@ def _read(kind: AnyClientTask, source: Source, vocabulary: Vocabulary | None, se
     """Return what the reader of a task has read.
 
     Raises:
-        DataError: There is no unit.
+        DataError: There is no unit, or two have one name.
         PackageError: A package's reader returned no data set of named units under a vocabulary of its task.
     """
     with naming_packages(CLIENT_TASKS.packages(kind.name)):
         dataset = expect(kind.read(source, vocabulary, seed), Dataset)
         expect(dataset.vocabulary, kind.spec.vocabulary)
         names = Counter(unit.name for unit in expect(dataset.units, tuple))
-        if twice := next((name for name, number in names.items() if number > 1), ""):
-            raise ValueError(f"two {kind.unit[1]} have the name '{twice}'")
+    if twice := next((name for name, number in names.items() if number > 1), ""):
+        raise DataError(f"two {kind.unit[1]} have the name '{printable(twice)}'; give each its own", source.text)
     if not names:
         raise DataError(f"no {kind.unit[0]} is in the data; `fedloom check` shows what is read", source.text)
     return cast(AnyDataset, dataset)

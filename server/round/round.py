@@ -260,7 +260,7 @@ class Round(Strategy):
         Raises:
             RefusedError: A sum of a closed form is lost.
             QuorumError: Fewer usable replies than `federation.min-replies`; the senders of others sit out this round.
-        PackageError: The method's step is not finite, whatever it gets.
+            PackageError: The method's step is not finite, whatever it gets.
         """
         blamed: list[str] = []
         while True:
@@ -307,8 +307,8 @@ class Round(Strategy):
     def _describe(self, at: RoundContext, results: Intaken) -> Trained:
         """Return the report of a step; the loss is known only of plaintext replies to training."""
         groups = self.method.assignment.groups(self.state)
-        diagnosed = {name: float(value) for name, value in self.method.diagnostics(at, self.state.memory).items()}
-        numbers = {"lost": 1.0} if results.lost else {**diagnosed, **results.notes}
+        found = {} if results.lost else {**self.method.diagnostics(at, self.state.memory), **results.notes}
+        numbers = {"lost": 1.0} if results.lost else {name: float(value) for name, value in found.items()}
         weight = total_of(r.weight for r in results.replies)
         is_known = bool(results.replies) and not at.cost and not at.capabilities.closed_form
         loss = total_of(r.weight * r.train.loss for r in results.replies) / weight if is_known else math.nan
