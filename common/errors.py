@@ -2,6 +2,7 @@
 
 FedloomError
 ├── ConfigError          an option is unknown, mistyped or contradicts another
+│   └── PackageError     code of an installed package fails, or breaks its contract (names the package)
 ├── DataError            a data file is missing, empty or malformed (names file, line and column)
 │   ├── VocabularyError  the data contain names outside the federation's vocabulary
 │   └── NothingYetError  the data have units, but no record to learn from
@@ -27,6 +28,19 @@ class FedloomError(Exception):
 
 class ConfigError(FedloomError):
     """Option that is unknown, mistyped or contradicts another."""
+
+
+class PackageError(ConfigError):
+    """Code of an installed package that fails, or that breaks the contract of plug-ins.
+
+    Args:
+        message: Package, fault and remedy, for the owner of this machine.
+        public: The same without private data; empty for `message`.
+    """
+
+    def __init__(self, message: str, public: str = "") -> None:
+        super().__init__(message)
+        self.public = public or message
 
 
 class DataError(FedloomError):
@@ -110,13 +124,15 @@ class RunError(FedloomError):
     """Run that cannot continue: a process ended, training diverged, or a planner lacks metrics."""
 
 
-def public_reason(error: Exception) -> str:
+def public_reason(error: BaseException) -> str:
     """Return the text about an error that the server may receive.
 
     Texts written here contain no private data and are sent; of every other error only the class name is sent.
     """
     if isinstance(error, DataError):
         return "this client's data cannot be read; see the client's log"
+    if isinstance(error, PackageError):
+        return error.public
     if isinstance(error, (StateError, ConfigError)):
         return "this client is not configured correctly; see the client's log"
     return str(error) if isinstance(error, FedloomError) else f"unexpected {type(error).__name__}; see the client's log"

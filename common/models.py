@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from common.arrays import Arrays, group
+from common.arrays import Arrays, all_finite, group
+from common.registry import naming_packages
 from common.tasks.registry import TASKS
 from common.tasks.spec import OptionsT, TaskRun, TaskSpec, VocabularyT
 
@@ -29,7 +30,13 @@ def build_model(spec: TaskSpec[OptionsT, VocabularyT], run: TaskRun[OptionsT, Vo
 def parameters_of(config: RunConfig, vocabulary: Any) -> Arrays:
     """Return the initial parameters of a run's model by name; none for a closed form, without PyTorch."""
     spec = TASKS[config.task]
-    return {} if config.capabilities.closed_form else parameters(build_model(spec, config.task_run(spec, vocabulary)))
+    if config.capabilities.closed_form:
+        return {}
+    with naming_packages(TASKS.packages(config.task)):
+        model = parameters(build_model(spec, config.task_run(spec, vocabulary)))
+        if not model or not all_finite(model):
+            raise ValueError("`build_model` returns a model without parameters, or with NaN or infinity")
+    return model
 
 
 def parameters(module: nn.Module) -> Arrays:

@@ -3,7 +3,7 @@
 from collections.abc import Iterator, Mapping
 from typing import Any, Self
 
-from pydantic import BaseModel, ConfigDict
+from pydantic import BaseModel, ConfigDict, ValidationError
 
 Scalar = bool | int | float | str
 """Value of an option."""
@@ -25,6 +25,22 @@ class Options(BaseModel):
         for name in copy.__dict__.keys() - type(copy).model_fields.keys():
             del copy.__dict__[name]
         return copy
+
+
+def check_defaults(options: type[Options]) -> None:
+    """Check that each option has a valid default, which `--set` can write.
+
+    Raises:
+        TypeError: A default is no scalar.
+        ValueError: An option has no default, or an invalid one.
+    """
+    try:
+        made = options.model_validate(dict(options()))
+    except ValidationError as error:
+        found = [f"{'.'.join(map(str, fault['loc']))}: {fault['msg']}" for fault in error.errors()]
+        raise ValueError(f"wrong default of option {found[0]}") from None
+    if wrong := next((name for name, value in made if not isinstance(value, Scalar)), ""):
+        raise TypeError(f"wrong default of option {wrong}: it is no text, number, true or false")
 
 
 def leaves(tree: Mapping[str, Any], prefix: str) -> Iterator[tuple[str, Scalar]]:

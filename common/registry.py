@@ -2,20 +2,26 @@
 
 import re
 import sys
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import suppress
+import traceback
+from collections.abc import Callable, Collection, Iterator, Mapping
+from contextlib import contextmanager, suppress
 from functools import cached_property
 from importlib import import_module
-from importlib.metadata import EntryPoint, entry_points
+from importlib.metadata import EntryPoint, distributions, entry_points
 from importlib.util import find_spec, module_from_spec
 from types import ModuleType
 from typing import Any, Generic, TypeVar
 
-from common.errors import ConfigError
+from common.errors import ConfigError, FedloomError, PackageError
 from common.text import hint
 
 NAME = re.compile(r"[a-z][a-z0-9_]{0,31}")
 """Pattern of the names of tasks and methods."""
+
+FAULTS = (ArithmeticError, AttributeError, LookupError, StopIteration, TypeError, ValueError)
+"""Errors of code that gets something of another form; the disk or the network causes none of them."""
+
+PACKAGE_REMEDY = "correct or uninstall the package"
 
 EntryT = TypeVar("EntryT")
 
@@ -52,6 +58,52 @@ def postpone(package: str) -> None:
         del module.__path__  # an import of a submodule reads it
         object.__setattr__(module, "__class__", _Postponed)
         sys.modules[package] = module
+
+
+def name_package(error: BaseException, suspects: Collection[str] = ()) -> BaseException:
+    """Return an unexpected error as one that names the package at fault; without one, the error itself.
+
+    Args:
+        error: An error; one of fedloom is returned as it is.
+        suspects: Packages in use, which are named if no code of a package raised the error, such as for what it returned.
+    """
+    if isinstance(error, (FedloomError, KeyboardInterrupt)):
+        return error
+    points = [point for found in distributions() for point in found.entry_points if point.group.startswith("fedloom.")]
+    packages = {point.module.partition(".")[0]: _distribution(point) for point in points}
+    lines = [(str(f.f_globals.get("__name__")), number) for f, number in traceback.walk_tb(error.__traceback__)]
+    found = [(packages.get(module.partition(".")[0], ""), f"{module}, line {number}") for module, number in lines]
+    named = [one for one in found if one[0]]
+    if not named and suspects and isinstance(error, FAULTS):
+        named = [(" or ".join(suspects), line) for _, line in found]
+    if not named:
+        return error
+    (package, line), kind = named[-1], type(error).__name__
+    return PackageError(
+        f"{package}: {kind}: {error} ({line}); {PACKAGE_REMEDY}", f"{package}: {kind}; see the client's log"
+    )
+
+
+@contextmanager
+def naming_packages(suspects: Collection[str] = ()) -> Iterator[None]:
+    """Raise an error of a package's code as a PackageError; see `name_package`."""
+    try:
+        yield
+    except (Exception, SystemExit) as error:
+        if (named := name_package(error, suspects)) is error:
+            raise
+        raise named from error
+
+
+def expect(made: Any, base: type[Any]) -> Any:
+    """Return what a package has made, if it is of that class; protocols count as bases.
+
+    Raises:
+        TypeError: It is of another class.
+    """
+    if base not in type(made).__mro__:
+        raise TypeError(f"a {type(made).__name__} is no {base.__name__}")
+    return made
 
 
 class Registry(Mapping[str, EntryT], Generic[EntryT]):
@@ -123,6 +175,16 @@ class Registry(Mapping[str, EntryT], Generic[EntryT]):
         self._loaded[name] = entry
         self._added.add(name)
 
+    def packages(self, name: str) -> tuple[str, ...]:
+        """Return what provides an entry, if it is not fedloom."""
+        if name in self._added:
+            return (f"{self._kind} '{name}' of this process",)
+        return (_distribution(self._plugins[name]),) if name in self._plugins else ()
+
+    def label(self, name: str) -> str:
+        """Return an entry with the package that provides it, for messages."""
+        return f"{self._kind} '{name}' of {self.origin(name)}"
+
     def origin(self, name: str) -> str:
         """Return name and version of the distribution that provides an entry."""
         if name in self._added:
@@ -134,6 +196,10 @@ class Registry(Mapping[str, EntryT], Generic[EntryT]):
         if name in self.moved:
             package = f"fedloom-studies-{self.moved[name].rpartition('/')[2]}"
             return f"{self._kind} '{name}' moved to the package {package}; pip install ./{self.moved[name]}"
+        root = ".".join(self._group.split(".")[:2])
+        for point in entry_points(name=name):
+            if point.group.startswith(root):
+                return f"{self._kind} '{name}' of {_distribution(point)} has no entry point in the group {self._group}; add it"
         closest = hint(name, self, cutoff=0.4) or ";"
         return f"unknown {self._kind} '{name}'{closest} installed: {', '.join(sorted(self))}"
 
@@ -156,7 +222,7 @@ class Registry(Mapping[str, EntryT], Generic[EntryT]):
         if name not in self._plugins:
             raise ConfigError(self.describe_unknown(name))
         point = self._plugins[name]
-        package = f"{self._kind} '{name}' of {_distribution(point)}"
+        package = self.label(name)
         try:
             plugin = point.load()
         except (Exception, SystemExit) as error:
@@ -165,7 +231,7 @@ class Registry(Mapping[str, EntryT], Generic[EntryT]):
             ) from error
         if not isinstance(plugin, self._base):
             found = f"{point.value} is a {type(plugin).__name__}, not a {self._base.__name__}"
-            raise ConfigError(f"{package}: {found}; correct or uninstall the package")
+            raise ConfigError(f"{package}: {found}; {PACKAGE_REMEDY}")
         if not NAME.fullmatch(name) or _declared_name(plugin) != name:
             raise ConfigError(
                 f"{package}: {point.value} is named '{_declared_name(plugin)}'; use one lower-case name in both"
@@ -175,7 +241,7 @@ class Registry(Mapping[str, EntryT], Generic[EntryT]):
 
 
 def _declared_name(entry: Any) -> str:
-    return str(entry.name if hasattr(entry, "name") else entry.spec.name)
+    return str(getattr(entry, "name", "") or getattr(getattr(entry, "spec", None), "name", ""))
 
 
 def _distribution(point: EntryPoint) -> str:

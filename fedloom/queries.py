@@ -18,7 +18,7 @@ from deploy.files import write_file
 from deploy.pages.answers import rounded
 from deploy.serving.export import export_run
 from deploy.serving.models import open_run
-from deploy.tasks.registry import DEPLOY_TASKS
+from deploy.tasks.registry import DEPLOY_TASKS, ask
 from fedloom.arguments import Data, Words, pick, refuse_further, stored
 from server.record.result import Result
 
@@ -49,11 +49,9 @@ def recommend(run: str, data: Data, top: int, query: Mapping[str, Any]) -> list[
         everybody, checkpoint = words.pop("all", False), str(words.pop("checkpoint", ""))
         state_dir = expand_home(Path(words.pop("state_dir", STATE)))
         folder, task = find_answering(run, {name for name, value in words.items() if value})
-        assert task.answer is not None  # find_answering returns only tasks with an answer
         options = {option.name: one_name(str(words.get(option.name) or "")) for option in task.query}
         trained = open_run(folder, task.name, source, state_dir, checkpoint)
-        queries = queries_of_all(task, trained, options) if everybody else [options]
-        batch = [task.answer(trained, one, top) for one in queries]
+        batch = ask(task, trained, queries_of_all(task, trained, options) if everybody else [options], top)
     return [
         Recommendation(
             str(row[one.what or next(iter(one.columns.values()))[0]]),

@@ -2,8 +2,10 @@
 
 from collections.abc import Callable
 from pathlib import Path
+from typing import cast
 
 from common.config.run import RunConfig
+from common.registry import expect, naming_packages
 from server.clients.enrolment import Enrolment
 from server.methods.registry import SERVER_METHODS
 from server.planning.plan import BudgetPlan
@@ -24,7 +26,8 @@ def build_method(config: RunConfig, state: RunState) -> Method:
     """Build the server step of the run's training method."""
     options = config.method_options
     build = SERVER_METHODS[options.name].build
-    return adapt(build, options, config, state) or build(options)
+    with naming_packages(SERVER_METHODS.packages(options.name)):
+        return cast(Method, expect(adapt(build, options, config, state) or build(options), Method))
 
 
 def build_round(

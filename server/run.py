@@ -16,7 +16,10 @@ from common.arrays import group
 from common.config.parse import flatten, reason_for_replies, to_json
 from common.config.run import RunConfig, resolve_rows
 from common.errors import BudgetSpentError, ConfigError, DataError, FedloomError, QuorumError
+from common.methods.planners import PLANNERS
+from common.methods.registry import METHODS
 from common.privacy.signal import DrownedError, check_signal
+from common.registry import naming_packages
 from common.tasks.registry import TASKS, demo_vocabulary, read_vocabulary
 from common.tasks.vocabulary import FEDERATED, Vocabulary
 from common.wire.messages import EnrolRequest
@@ -275,8 +278,10 @@ def _run(at: Connection, parties: Parties, catalogue: Vocabulary, on_round: OnRo
             _check_signal(config, state, quiet, enrolment.roster)
         examples = {client.name: client.examples for client in enrolment.roster.clients.values()}
         journal.start(catalogue, find_repeated(config, folder, examples))
-        early = train(strategy, recorded, journal)
-        journal.choice.conclude(strategy, recorded)
+        used = (TASKS, config.task), (METHODS, config.method_options.name), (PLANNERS, config.method)
+        with naming_packages([package for registry, name in used for package in registry.packages(name)]):
+            early = train(strategy, recorded, journal)
+            journal.choice.conclude(strategy, recorded)
     except FedloomError as error:
         if isinstance(error, DrownedError) and config.first:
             log.warning("%s; the run takes the sums of %s alone, with the whole budget", error, config.first)

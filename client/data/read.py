@@ -1,12 +1,14 @@
 """Data sets of every task: reading a source, partition of units among clients, and titles of items."""
 
 import hashlib
+from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from functools import lru_cache
 from itertools import pairwise
 from pathlib import Path
 from tempfile import TemporaryDirectory
+from typing import cast
 
 import numpy as np
 
@@ -37,8 +39,10 @@ from client.data.tables.files import (
 from client.data.tables.schema import DEFAULT_DIALECT, ITEM, PARTITION_MARK, TITLE, TITLE_COLUMNS, Dialect, TableSchema
 from client.tasks.registry import CLIENT_TASKS, AnyClientTask
 from common.errors import ConfigError, DataError, VocabularyError
+from common.registry import expect, naming_packages
 from common.tasks.spec import VocabularyT
 from common.tasks.vocabulary import Vocabulary
+from common.text import printable
 
 WRITTEN = Dialect(missing=("none",))
 """Tables that were written here, whose odd numbers and names were accepted before."""
@@ -66,7 +70,7 @@ def read_all(
             problem = "the embedded data do not fit the vocabulary of this federation"
             raise VocabularyError(f"{problem}; set --data to your own data")
         return Dataset(_generate(generate, *units, seed), demo)
-    dataset = kind.read(Source(source, dialect), vocabulary, seed)
+    dataset = _read(kind, Source(source, dialect), vocabulary, seed)
     return with_clients(dataset) if dialect.partition else dataset
 
 
@@ -115,7 +119,25 @@ def read_under(task: str, dataset: AnyDataset, vocabulary: Vocabulary | None) ->
     with TemporaryDirectory() as folder:
         table = Path(folder) / kind.table
         kind.write(table, dataset)
-        return kind.read(Source(str(table), WRITTEN), vocabulary, 0)
+        return _read(kind, Source(str(table), WRITTEN), vocabulary, 0)
+
+
+def _read(kind: AnyClientTask, source: Source, vocabulary: Vocabulary | None, seed: int) -> AnyDataset:
+    """Return what the reader of a task has read.
+
+    Raises:
+        DataError: There is no unit, or two have one name.
+        PackageError: A package's reader returned no data set of named units under a vocabulary of its task.
+    """
+    with naming_packages(CLIENT_TASKS.packages(kind.name)):
+        dataset = expect(kind.read(source, vocabulary, seed), Dataset)
+        expect(dataset.vocabulary, kind.spec.vocabulary)
+        names = Counter(unit.name for unit in expect(dataset.units, tuple))
+    if twice := next((name for name, number in names.items() if number > 1), ""):
+        raise DataError(f"two {kind.unit[1]} have the name '{printable(twice)}'; give each its own", source.text)
+    if not names:
+        raise DataError(f"no {kind.unit[0]} is in the data; `fedloom check` shows what is read", source.text)
+    return cast(AnyDataset, dataset)
 
 
 def demo_partition(task: str, source: str, part: tuple[int, int]) -> str:

@@ -9,7 +9,8 @@ from flwr.common.serde import recorddict_from_proto, recorddict_to_proto
 from flwr.proto.recorddict_pb2 import RecordDict as RecordDictProto
 
 from common.door.door_pb2 import Reply, Task
-from common.errors import FedloomError, RefusedError, WireError, public_reason
+from common.errors import FedloomError, PackageError, RefusedError, WireError, public_reason
+from common.registry import name_package
 from common.wire.messages import FAILED, REFUSED
 
 SUPERLINK = 1
@@ -63,9 +64,10 @@ def failure_reply(message: Message, error: Exception) -> Message:
     return Message(failure(message.metadata.message_type, error), reply_to=message)
 
 
-def failure(kind: str, error: Exception) -> Error:
+def failure(kind: str, error: BaseException) -> Error:
     """Return the error in an answer to a kind of request; the log alone has all of it."""
-    details = f"{error}: {error.__cause__}" if error.__cause__ else str(error)
+    error = name_package(error)
+    details = f"{error}: {error.__cause__}" if error.__cause__ and not isinstance(error, PackageError) else str(error)
     refused = isinstance(error, RefusedError)
     sink = refusals if refused and not error.__cause__ else log
     sink.error("%s: %s", kind, details, exc_info=not isinstance(error, FedloomError))

@@ -16,7 +16,7 @@ from client.data.tables.files import TABLES
 from client.data.tables.schema import TableSchema
 from common.arrays import Array, Arrays
 from common.config.run import RunConfig
-from common.registry import Registry, load_attribute
+from common.registry import Registry, load_attribute, naming_packages
 from common.tasks.spec import OptionsT, TaskRun, TaskSpec, VocabularyT
 
 if TYPE_CHECKING:
@@ -122,6 +122,15 @@ CLIENT_TASKS: Registry[AnyClientTask] = Registry(
 
 
 def build_learner(config: RunConfig, dataset: AnyDataset) -> "Learner":
-    """Build the learner of a run's task from a client's data."""
+    """Build the learner of a run's task from a client's data.
+
+    Raises:
+        PackageError: The learner of a package lacks a member of the protocol.
+    """
     task = CLIENT_TASKS[config.task]
-    return task.learner(config.task_run(task.spec, dataset.vocabulary), dataset)
+    with naming_packages(CLIENT_TASKS.packages(config.task)):
+        learner = task.learner(config.task_run(task.spec, dataset.vocabulary), dataset)
+        members = ("batch", "evaluate", "examples", "loss", "module", "rows", "shared", "size", "step_inputs", "task")
+        if missing := [name for name in members if name not in dir(learner)]:
+            raise TypeError(f"its learner lacks {', '.join(missing)}")
+    return learner

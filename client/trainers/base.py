@@ -9,7 +9,10 @@ from client.training.participant import Participant
 from client.training.stacks import OwnRows, Tensors
 from client.training.steps import Descent, GradientAndLoss, Moments
 from common.arrays import Arrays
+from common.errors import PackageError
 from common.methods.base import MethodOptions, MethodSpec, MethodT
+from common.methods.registry import METHODS
+from common.registry import PACKAGE_REMEDY
 from common.wire.messages import TrainRequest
 
 
@@ -152,6 +155,18 @@ class Trainer(Protocol):
     def personalize(self, participant: Participant) -> ClientMemory | None:
         """Return the client state with a model adapted from the shared one; None if the method has none."""
         return None
+
+
+def require_forms(method: str, hook: str, returned: Tensors, like: Tensors) -> Tensors:
+    """Return what a hook of a trainer has returned.
+
+    Raises:
+        PackageError: Its tensors lack a name of `like`, or have another shape.
+    """
+    if wrong := [name for name, t in like.items() if name not in returned or returned[name].shape != t.shape]:
+        form = f"`{hook}` must return the names and shapes of its argument, and '{wrong[0]}' is another"
+        raise PackageError(f"{METHODS.label(method)}: {form}; {PACKAGE_REMEDY}")
+    return returned
 
 
 @dataclass(frozen=True)

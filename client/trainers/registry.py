@@ -1,8 +1,10 @@
 """Registry of the client sides of methods."""
 
+from typing import cast
+
 from client.trainers.base import AnyClientMethod, ClientMethod, Trainer
 from common.methods.base import MethodOptions
-from common.registry import Registry
+from common.registry import Registry, expect, naming_packages
 
 CLIENT_METHODS: Registry[AnyClientMethod] = Registry(
     "method",
@@ -29,4 +31,5 @@ CLIENT_METHODS: Registry[AnyClientMethod] = Registry(
 
 def build_trainer(options: MethodOptions) -> Trainer:
     """Build the trainer of a method."""
-    return CLIENT_METHODS[options.name].trainer(options)
+    with naming_packages(CLIENT_METHODS.packages(options.name)):
+        return cast(Trainer, expect(CLIENT_METHODS[options.name].trainer(options), Trainer))

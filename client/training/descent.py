@@ -17,7 +17,7 @@ from client.privacy.dp_sgd import (
     secret_generator,
 )
 from client.tasks.learner import HasStepTargets, TouchesRows, is_unstacked, targets_of
-from client.trainers.base import Cohort, CohortResult, Trainer
+from client.trainers.base import Cohort, CohortResult, Trainer, require_forms
 from client.training.participant import Participant, build_generator
 from client.training.stacks import OwnRows, Tensors, at, device_of, move, row, stack
 from client.training.steps import (
@@ -119,9 +119,12 @@ def descend_stacked(trainer: Trainer, cohort: Cohort) -> CohortResult:
         clip_norm=trainer.options.clip_norm,
         frozen=lambda t: trainer.frozen_parameters(t, phase, cohort.private, names),
     )
-    descent = descend_from(
-        start, moments=cohort.moments, correct=lambda g, params: trainer.correct(g, params, start, cohort.control)
-    )
+
+    def correct(gradient: Tensors, params: Tensors) -> Tensors:
+        direction = trainer.correct(gradient, params, start, cohort.control)
+        return require_forms(trainer.options.name, "correct", direction, gradient)
+
+    descent = descend_from(start, moments=cohort.moments, correct=correct)
     return CohortResult(descent, _train_personalized(trainer, cohort, descent.params, descend_from))
 
 

@@ -4,6 +4,7 @@ import json
 import math
 from dataclasses import dataclass, replace
 from functools import partial
+from typing import Any
 
 from client.enrolment import EnrolledRun
 from client.inference.model_choice import has_own_parameters, models_of_client
@@ -20,6 +21,7 @@ from common.config.run import RunConfig
 from common.methods.base import choose_lowest
 from common.metrics import SUMS_ALONE
 from common.models import parameters
+from common.registry import naming_packages
 from common.tasks.registry import TASKS
 from common.wire.messages import AssignReply, AssignRequest, EvaluateReply, EvaluateRequest, Metrics, TrainRequest
 
@@ -71,9 +73,9 @@ class Measurement:
         weights: Metrics = {}
         baselines = getattr(learner, "baselines", None)  # `isinstance` of a protocol takes 15 µs
         if baselines and (with_baselines or choice not in models):
-            metrics, weights = map(dict, baselines(split, request.statics))
+            metrics, weights = _checked(learner.task, baselines(split, request.statics))
         for prefix, model in models.items():
-            means, counts = learner.evaluate(model, request.statics, split)
+            means, counts = _checked(learner.task, learner.evaluate(model, request.statics, split))
             metrics |= {f"{prefix}{name}": value for name, value in means.items()}
             weights |= {f"{prefix}{name}": count for name, count in counts.items()}
         if not final:
@@ -87,6 +89,19 @@ class Measurement:
         participant.store.write(participant.run, MEASURED, to_document(reply, units, rivals, uses))
         sent = uses if config.privacy.unit == "none" else {}  # these numbers are exact
         return replace(reply, paired=to_paired(learner.task, units, rivals, sent))
+
+
+def _checked(task: str, measured: Any) -> tuple[Metrics, Metrics]:
+    """Return the means and numbers of records that a learner has measured.
+
+    Raises:
+        PackageError: The learner of a package returned something else.
+    """
+    with naming_packages(TASKS.packages(task)):
+        means, counts = ({name: float(value) for name, value in part.items()} for part in measured)
+        if lacks := means.keys() ^ counts.keys():
+            raise ValueError(f"`evaluate` or `baselines` lacks the mean or the number of records of '{min(lacks)}'")
+    return means, counts
 
 
 def prepare_measurement(config: RunConfig, participant: Participant, split: str, *, final: bool) -> Measurement:

@@ -10,7 +10,7 @@ import torch
 from torch import Tensor
 
 from client.tasks.learner import GatheredBatch, GathersRows, Learner
-from client.trainers.base import Cohort, CohortResult, Trainer
+from client.trainers.base import Cohort, CohortResult, Trainer, require_forms
 from client.trainers.registry import build_trainer
 from client.training.participant import Participant, build_generator
 from client.training.stacks import Tensors, are_finite, at, move, row, select, stack, to_arrays
@@ -180,7 +180,8 @@ def train_together(
     updates = {n: cohort.start[n] - p for n, p in result.descent.params.items()}
     local = trainer.conclude(cohort.control, updates, result.descent.gradient, steps)
     updates, gradient = (cohort.own_rows.lengthen(t) if cohort.own_rows else t for t in (updates, local.gradient))
-    update, gradient = select(trainer.upload(updates), names - private), select(gradient, names - private)
+    uploaded = require_forms(options.name, "upload", trainer.upload(updates), updates)
+    update, gradient = select(uploaded, names - private), select(gradient, names - private)
     is_usable = are_finite(result.personalized) if result.personalized else [True] * len(participants)
     # noise on records covers a failure of the update, but not of the personalized model
     covered = [is_usable[k] or p.noise is not None for k, p in enumerate(participants)]

@@ -470,6 +470,8 @@ class RunConfig(Options):
                 "half-life is the decay of earlier sums; set start-from=RUN and a method in closed form, such as method=ridge"
             )
         self._check_vocabulary()
+        if self.model == "paper" and not TASKS[self.task].paper:
+            raise ValueError(f"task '{self.task}' has no model of a paper; remove --model paper, or set model=default")
         if self.model in NETWORKS:
             check_network(self.model, self.task, method, capabilities, has_sums=bool(self.first))
         check_rows(self)

@@ -7,7 +7,7 @@ from typing import Any, ClassVar, Generic, Literal, TypeVar
 
 from pydantic import Field
 
-from common.options import Options
+from common.options import Options, check_defaults
 from common.tasks.options import Capabilities, TaskOptions
 
 
@@ -91,6 +91,12 @@ class MethodSpec(Generic[MethodT]):
     summary: str
     paper: str = ""
     default_task: str = ""
+
+    def __post_init__(self) -> None:
+        """Check the defaults, and that capabilities follow from them."""
+        check_defaults(self.options)
+        if not isinstance(found := self.options().capabilities(), Capabilities):
+            raise TypeError(f"capabilities() returns a {type(found).__name__}, not Capabilities")
 
     @property
     def name(self) -> str:

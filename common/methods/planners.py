@@ -10,7 +10,7 @@ from pydantic import Field, field_validator
 
 from common.errors import ConfigError
 from common.methods.registry import METHODS
-from common.options import Options
+from common.options import Options, check_defaults
 from common.registry import Registry
 from common.text import hint
 
@@ -179,6 +179,10 @@ class PlannerSpec:
     options: type[PlannerOptions]
     summary: str
     default_task: str = ""
+
+    def __post_init__(self) -> None:
+        """Check the defaults."""
+        check_defaults(self.options)
 
     @property
     def name(self) -> str:

@@ -61,9 +61,7 @@ def describe_unknown_model(name: str) -> str:
     return f"unknown model '{name}'{closest} installed: {', '.join(model_names())}; install the package of the network"
 
 
-def label(name: str) -> str:
-    """Return a network with the package that provides it, for messages."""
-    return f"network '{name}' of {NETWORKS.origin(name)}"
+label = NETWORKS.label
 
 
 def check_network(model: str, task: str, method: str, capabilities: Capabilities, *, has_sums: bool) -> None:

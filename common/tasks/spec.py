@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 from common.errors import ConfigError
 from common.methods.base import MethodOptions
-from common.metrics import USED, MetricFamily, MetricSpec, find_metric
-from common.options import Scalar
+from common.metrics import MODEL_FAMILIES, USED, MetricFamily, MetricSpec, find_metric
+from common.options import Scalar, check_defaults
 from common.privacy.options import PrivacyOptions
 from common.tasks.closed_form import ClosedForm
 from common.tasks.options import Capabilities, TaskOptions
@@ -125,7 +125,7 @@ class TaskSpec(Generic[OptionsT, VocabularyT]):
     build_model: Callable[[TaskRun[OptionsT, VocabularyT]], "nn.Module"]
     metrics: tuple[MetricSpec, ...]
     objective: Objective
-    families: tuple[MetricFamily, ...] = ()
+    families: tuple[MetricFamily, ...] = MODEL_FAMILIES
     head: tuple[str, ...] = ()
     client_only: tuple[str, ...] = ()
     record_dp: frozenset[str] = frozenset()
@@ -148,6 +148,7 @@ class TaskSpec(Generic[OptionsT, VocabularyT]):
         Raises:
             ConfigError: It is not.
         """
+        check_defaults(self.options)
         metric, found = self.objective.metric, self.find_metric(self.objective.metric)
         if found is None:
             listed = ", ".join(spec.key for spec in self.metrics)
@@ -210,7 +211,7 @@ class TaskSpec(Generic[OptionsT, VocabularyT]):
 
     def find_metric(self, key: str) -> MetricSpec | None:
         """Return the description of a metric that clients report; None if the task declares none."""
-        return find_metric(key, self.metrics, (*self.families, USED))
+        return find_metric(key, self.metrics, (*self.families, *MODEL_FAMILIES, USED))
 
     def is_client_only(self, parameter: str) -> bool:
         """Return True if the parameter never leaves a client, whatever the method."""

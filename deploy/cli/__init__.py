@@ -20,9 +20,11 @@ def main() -> None:
     except KeyboardInterrupt:
         sys.exit(130)  # as a shell says after SIGINT
     except Exception as error:
+        from common.registry import name_package
         from deploy.cli.output import describe_error, find_exit_code, print_error
 
-        if (code := find_exit_code(error)) is None:
+        named = name_package(error)
+        if (code := find_exit_code(named)) is None:
             raise
-        print_error(describe_error(error))
+        print_error(describe_error(named))
         sys.exit(code)

@@ -146,7 +146,7 @@ REMEDIES = {
 }
 
 
-def describe_error(error: Exception) -> str:
+def describe_error(error: BaseException) -> str:
     """Return the line of an expected error; one of the system names its file and what to do."""
     if not isinstance(error, OSError) or not error.strerror:
         return str(error)

@@ -13,7 +13,7 @@ from common.text import count, printable
 from deploy.cli import options as o
 from deploy.cli.options import list_runs
 from deploy.cli.signature import spread, with_query
-from deploy.tasks.registry import DEPLOY_TASKS
+from deploy.tasks.registry import DEPLOY_TASKS, ask
 from deploy.tasks.spec import Answers, DeployTask, TrainedRun
 
 if TYPE_CHECKING:
@@ -61,9 +61,7 @@ def recommend(
     chosen = formats.format_of(form, out, is_json=json)
     folder, task = find_answering(run, {name for name, value in query.items() if value})
     trained = open_run(folder, task.name, source, state_dir, checkpoint)
-    assert task.answer is not None  # find_answering returns only tasks with an answer
-    queries = queries_of_all(task, trained, query) if everybody else [query]
-    answers = [task.answer(trained, one, top) for one in queries]
+    answers = ask(task, trained, queries_of_all(task, trained, query) if everybody else [query], top)
     for line in dict.fromkeys(line for one in answers for line in one.notes):
         note(f"{trained.data}: {line}")
     if chosen == "table":

@@ -13,7 +13,7 @@ from rich.console import Console
 from common.errors import FedloomError, RunError
 from common.files import find_shortage
 from deploy.cli.options import LOCAL, DataRequest
-from deploy.cli.output import await_room_in, find_error_class, note, print_object
+from deploy.cli.output import await_room_in, describe_error, find_error_class, note, print_object
 from deploy.federation.processes import Child, Processes
 from deploy.federation.runs import runs_folder
 from deploy.pages.terminal import follow, print_summary, show
@@ -229,8 +229,8 @@ def conclude(result: Result, folder: RunDirectory, console: Console) -> Result:
     report: Path | None = folder.path / "report.html"
     try:
         render([folder.path], folder.path / "report.html")
-    except OSError as error:  # the result is written in any case
-        console.print(f"report not written ({error.strerror or error})", style="yellow", markup=False, soft_wrap=True)
+    except (FedloomError, OSError) as error:  # the result is written in any case
+        console.print(f"report not written ({describe_error(error)})", style="yellow", markup=False, soft_wrap=True)
         report = None
     print_summary(result, report, console)
     return result

@@ -15,7 +15,7 @@ from common.files import expand_home
 from common.options import Scalar
 from common.text import printable
 from deploy.files import write_file
-from deploy.tasks.registry import DEPLOY_TASKS
+from deploy.tasks.registry import DEPLOY_TASKS, ask
 from deploy.tasks.spec import Answers, DeployTask, Example, TrainedRun
 
 if TYPE_CHECKING:
@@ -193,7 +193,7 @@ def make_examples(task: DeployTask, run: TrainedRun) -> Sequence[Example]:
     if not (task.answer and task.everybody):
         return ()
     queries = task.everybody(run, {option.name: "" for option in task.query})
-    return [task.answer(run, query, TOP) for query in islice(queries, MAX_EXAMPLES)]
+    return ask(task, run, islice(queries, MAX_EXAMPLES), TOP)
 
 
 def as_json(example: Example) -> dict[str, Any]:

@@ -19,6 +19,7 @@ from common.config.run import RunConfig
 from common.errors import ConfigError
 from common.methods.planners import PLANNERS
 from common.metrics import EXAMPLES
+from common.registry import naming_packages
 from common.tasks.vocabulary import FEDERATED
 from common.text import count
 from deploy.federation.runs import Origin
@@ -185,7 +186,10 @@ def _cards(history: RunRecord) -> list[dict[str, Any]]:
 def _sections(histories: Sequence[RunRecord]) -> list[Section]:
     """Return the sections in order; sections of tasks replace figures of the metrics that they show."""
     tasks = [task for task in dict.fromkeys(history.task for history in histories) if task in DEPLOY_TASKS]
-    of_tasks = [section for task in tasks for section in DEPLOY_TASKS[task].sections(histories)]
+    of_tasks: list[Section] = []
+    for task in tasks:
+        with naming_packages(DEPLOY_TASKS.packages(task)):
+            of_tasks += DEPLOY_TASKS[task].sections(histories)
     shown = {metric for section in of_tasks for metric in section.get("metrics", ())}
     return [
         *(_learning(histories, shown), budget(histories), _lists(histories)),

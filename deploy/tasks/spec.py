@@ -69,6 +69,16 @@ class Answers:
     score: str = "score"
     user: str = ""
 
+    def __post_init__(self) -> None:
+        """Check that rows have what columns show.
+
+        Raises:
+            ValueError: A row lacks a key.
+        """
+        shown = {key for keys in self.columns.values() for key in keys}
+        if missing := sorted(set().union(*(shown - row.keys() for row in self.rows))):
+            raise ValueError(f"a row lacks '{missing[0]}', which `columns` names")
+
 
 @dataclass(frozen=True)
 class ForecastExample:

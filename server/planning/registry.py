@@ -6,6 +6,7 @@ The strategy calls `decide` before a round and `observe` after it; a planner sto
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
+from typing import cast
 
 import numpy as np
 
@@ -13,7 +14,7 @@ from common.arrays import Floats
 from common.errors import ConfigError
 from common.methods import planners
 from common.methods.planners import BGTplanner, PlannerOptions, Uniform
-from common.registry import Registry
+from common.registry import Registry, expect, naming_packages
 from server.planning.planner import Decision, Planner, RunBudget, ServerPlanner, Stop, open_round
 from server.planning.state import PlannerState
 
@@ -31,6 +32,13 @@ class Schedule(Planner):
     options: PlannerOptions
     budget: RunBudget
     costs: Floats
+
+    def __post_init__(self) -> None:
+        """Check the costs."""
+        if np.shape(self.costs) != (self.budget.rounds,) or not np.all(np.asarray(self.costs) >= 0):
+            raise ValueError(
+                f"the costs of a schedule are {self.budget.rounds} numbers of at least 0, not {self.costs}"
+            )
 
     def decide(
         self, state: PlannerState, context: Floats, remaining: Mapping[str, float], rng: np.random.Generator
@@ -75,4 +83,5 @@ def build_planner(options: PlannerOptions, budget: RunBudget) -> Planner:
     """
     if options.needs_noise and not (budget.total > 0 and math.isfinite(budget.total)):
         raise ConfigError(f"{options.name} plans a privacy budget; set privacy.unit=client")
-    return SERVER_PLANNERS[options.name].build(options, budget)
+    with naming_packages(SERVER_PLANNERS.packages(options.name)):
+        return cast(Planner, expect(SERVER_PLANNERS[options.name].build(options, budget), Planner))

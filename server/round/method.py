@@ -202,5 +202,18 @@ class ServerMethod(Generic[MethodT]):
     build: Callable[[MethodT], Method]
 
 
+def check_step(model: Arrays, updated: Arrays, state: Groups) -> None:
+    """Check what `Method.update` returns for a model.
+
+    Raises:
+        ValueError: An array of the model has another shape or dtype, or one of the state has no numbers.
+    """
+    forms = {name: (array.shape, array.dtype) for name, array in model.items()}
+    wrong = [name for name, array in updated.items() if (array.shape, array.dtype) != forms.get(name)]
+    wrong += [name for arrays in state.values() for name, array in arrays.items() if array.dtype.kind not in "biuf"]
+    if wrong:
+        raise ValueError(f"`update` returns array '{wrong[0]}', whose shape or dtype is another than in `model`")
+
+
 AnyServerMethod = ServerMethod[Any]
 """Server side of a method with options of any class."""

@@ -18,7 +18,9 @@ from flwr.serverapp.strategy import Strategy
 
 from common.arrays import Arrays, all_finite, total_of
 from common.config.run import RunConfig
-from common.errors import BudgetSpentError, QuorumError, RefusedError
+from common.errors import BudgetSpentError, PackageError, QuorumError, RefusedError
+from common.methods.registry import METHODS
+from common.registry import PACKAGE_REMEDY, naming_packages
 from common.tasks.registry import TASKS
 from common.text import MAX_NAMES, by_reason
 from common.wire.codec import encode
@@ -34,7 +36,7 @@ from server.exchange.grid import limit_to
 from server.round.checks import ASSIGN_REPLY
 from server.round.evaluation import Evaluator
 from server.round.intake import Intake, Intaken
-from server.round.method import Method, RoundContext, Talk
+from server.round.method import Method, RoundContext, Talk, check_step
 from server.round.plan import CostPlan, Price
 from server.round.state import SUMS, RunState, Trained
 
@@ -258,6 +260,7 @@ class Round(Strategy):
         Raises:
             RefusedError: A sum of a closed form is lost.
             QuorumError: Fewer usable replies than `federation.min-replies`; the senders of others sit out this round.
+            PackageError: The method's step is not finite, whatever it gets.
         """
         blamed: list[str] = []
         while True:
@@ -274,6 +277,9 @@ class Round(Strategy):
                 reason = f"round {at.number}: the step from the sum is not finite"
                 results = replace(results, lost=reason, rejected={**results.rejected, **dict.fromkeys(names, reason)})
                 continue
+            if len(results.replies) == 1 and blamed and METHODS.packages(name := self.config.method_options.name):
+                label = METHODS.label(name)
+                raise PackageError(f"{label}: no step from {len(blamed) + 1} updates is finite; {PACKAGE_REMEDY}")
             longest = max(results.replies, key=lambda reply: reply.lengths["update"]).client
             blamed.append(longest)
             reason = self._blame("the step with its update is not finite", at.number)
@@ -289,7 +295,9 @@ class Round(Strategy):
         assert total is not None  # added up
         shared = {name: a for name, a in before.model.items() if not name.startswith(self._client_only)}
         with np.errstate(over="ignore", invalid="ignore"):
-            updated, memory, statics = self.method.step(at, before.memory_of(at.capabilities), shared, total)
+            with naming_packages(METHODS.packages(self.config.method_options.name)):
+                updated, memory, statics = self.method.step(at, before.memory_of(at.capabilities), shared, total)
+                check_step(shared, updated, memory)
             model = {**before.model, **updated}
             names = [reply.client for reply in results.replies] or total.names  # a robust rule may leave some out
             model = self.method.assignment.refine(at, model, names, self._talk(at))
@@ -299,7 +307,8 @@ class Round(Strategy):
     def _describe(self, at: RoundContext, results: Intaken) -> Trained:
         """Return the report of a step; the loss is known only of plaintext replies to training."""
         groups = self.method.assignment.groups(self.state)
-        numbers = {"lost": 1.0} if results.lost else {**self.method.diagnostics(at, self.state.memory), **results.notes}
+        found = {} if results.lost else {**self.method.diagnostics(at, self.state.memory), **results.notes}
+        numbers = {"lost": 1.0} if results.lost else {name: float(value) for name, value in found.items()}
         weight = total_of(r.weight for r in results.replies)
         is_known = bool(results.replies) and not at.cost and not at.capabilities.closed_form
         loss = total_of(r.weight * r.train.loss for r in results.replies) / weight if is_known else math.nan

@@ -109,7 +109,8 @@ def install(monkeypatch: pytest.MonkeyPatch, groups: Mapping[str, Mapping[str, o
             setattr(module, attribute, found)
             points.append(EntryPoint(name, found if isinstance(found, str) else f"a_package:{attribute}", group))
     monkeypatch.setattr(
-        "common.registry.entry_points", lambda group: [point for point in points if point.group == group]
+        "common.registry.entry_points",
+        lambda group="", name="": [p for p in points if group in ("", p.group) and name in ("", p.name)],
     )
     for registry in REGISTRIES:
         monkeypatch.setattr(registry, "_loaded", {})

@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from common.metrics import LOSS, MODEL_FAMILIES, error, share
+from common.metrics import LOSS, error, share
 from common.tasks.closed_form import ClosedForm, limit_masked
 from common.tasks.ratings import neighbours
 from common.tasks.ratings.options import RatingsOptions
@@ -95,7 +95,6 @@ TASK = TaskSpec(
             baseline=True,
         ),
     ),
-    families=MODEL_FAMILIES,
     objective=Objective("rmse"),
     closed_form=ClosedForm(
         on_top=("paper",),  # the default model is itself a sum of reports

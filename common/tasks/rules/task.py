@@ -3,7 +3,7 @@
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from common.metrics import HIT_RATE, LOSS, MODEL_FAMILIES, error, share
+from common.metrics import HIT_RATE, LOSS, error, share
 from common.tasks.closed_form import ClosedForm, limit_masked
 from common.tasks.options import VARIANTS
 from common.tasks.rules import ease
@@ -112,7 +112,6 @@ TASK = TaskSpec(
             )
         ),
     ),
-    families=MODEL_FAMILIES,
     objective=Objective("hr20_shown"),
     head=("predictor.",),
     record_dp=frozenset({"default", "paper"}),

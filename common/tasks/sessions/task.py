@@ -7,7 +7,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from common.arrays import Ints
-from common.metrics import HIT_RATE, LOSS, MODEL_FAMILIES, MRR, NDCG, share
+from common.metrics import HIT_RATE, LOSS, MRR, NDCG, share
 from common.tasks.closed_form import ClosedForm, limit_masked
 from common.tasks.options import VARIANTS
 from common.tasks.sessions import slist
@@ -99,7 +99,6 @@ TASK = TaskSpec(
             baseline=True,
         ),
     ),
-    families=MODEL_FAMILIES,
     objective=Objective("hr20"),
     head=("scale", "weight"),  # weights of the blend
     record_dp=frozenset({"paper"}),

@@ -9,11 +9,13 @@ from numpy.typing import NDArray
 from torch.func import functional_call
 
 from client import api
-from common.api import Arrays, Metrics, TaskRun, TrainRequest
+from common.api import Arrays, Floats, Metrics, TaskRun, TrainRequest
 from weather_task.spec import TASK as SPEC
 from weather_task.spec import Fields, WeatherOptions
 
-SCHEMA = api.TableSchema(columns=(api.Column("station", "text"), api.Column("time", "time")), rest="numbers")
+SCHEMA = api.TableSchema(
+    columns=(api.Column("station", "text"), api.Column("time", "time")), rest="numbers", unit="station"
+)
 DEMO_STATIONS, DEMO_HOURS, START = 12, 240, 946_684_800
 
 
@@ -58,7 +60,8 @@ class WeatherLearner:
         scaled = [_scaled(one.values, kept * share) for one in dataset.units]
         each = [torch.from_numpy(values).unfold(0, run.options.lags + 1, 1) for values in scaled]  # N × F × L
         splits = zip(*(w.tensor_split([round(kept * share * len(w)), round(kept * len(w))]) for w in each), strict=True)
-        self._windows = dict(zip(("train", "validation", "test"), map(torch.cat, splits), strict=True))
+        self._stations = dict(zip(("train", "validation", "test"), splits, strict=True))
+        self._windows = {split: torch.cat(stations) for split, stations in self._stations.items()}
         self.examples = self.size = len(self._windows["train"])
 
     def batch(self, request: TrainRequest) -> api.Tensors:
@@ -84,6 +87,17 @@ class WeatherLearner:
         """Return the error of repeating the last reading."""
         error = float(self._windows[split].diff()[..., -1].square().mean())
         return {"last_mse": error}, {"last_mse": float(len(self._windows[split]))}
+
+    def record_values(self, model: Arrays, statics: Arrays, split: str) -> list[Floats]:
+        """Return the squared errors of each station's windows, for the verdict."""
+        params = api.tensors(model)
+        with torch.no_grad():
+            return [self._errors(params, w).mean(-1).double().numpy() for w in self._stations[split]]
+
+    def baseline_values(self, statics: Arrays, split: str) -> dict[str, list[Floats]]:
+        """Return the same of repeating the last reading."""
+        changes = [windows.diff()[..., -1] for windows in self._stations[split]]
+        return {"last reading": [change.square().mean(-1).double().numpy() for change in changes]}
 
     def _errors(self, params: api.Tensors, windows: torch.Tensor) -> torch.Tensor:
         forecast: torch.Tensor = functional_call(self.module, params, (windows[..., :-1].flatten(1),))

@@ -4,7 +4,7 @@ from typing import TYPE_CHECKING
 
 from pydantic import Field
 
-from common.api import MetricSpec, Objective, TaskOptions, TaskRun, TaskSpec, Vocabulary
+from common.api import Comparison, MetricSpec, Objective, TaskOptions, TaskRun, TaskSpec, Vocabulary
 
 if TYPE_CHECKING:
     from torch import nn
@@ -43,5 +43,7 @@ TASK = TaskSpec(
         MetricSpec("last_mse", "last mse", "Error of the last reading", "lower", 4, "Repeating it.", baseline=True),
     ),
     objective=Objective("mse"),
+    simple={"mse": "last_mse"},
+    comparison=Comparison("stations", "last reading"),
     defaults={"method": "fedavg", "rounds": 20, "training.lr": 0.1, "training.local-steps": 10},
 )

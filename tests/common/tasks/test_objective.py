@@ -77,6 +77,17 @@ def test_the_best_round_of_the_guides_example_follows_the_direction_of_its_metri
     assert choice.rounds.best.round == best
 
 
+def test_a_task_without_families_has_metrics_of_personalized_and_cluster_models() -> None:
+    found = [weather(families=()).find_metric(f"{prefix}mse") for prefix in ("global_", "cluster_", "used_")]
+    assert [metric and metric.better for metric in found] == ["lower"] * 3
+
+
+def test_a_task_without_a_paper_has_no_model_of_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(TASKS._loaded, "rules", replace(TASKS["rules"], paper={}))
+    with pytest.raises(ConfigError, match="task 'rules' has no model of a paper; remove --model paper"):
+        parse({"method": "fedavg", "model": "paper"})
+
+
 def rules() -> RunConfig:
     return parse({"task": "rules", "method": "fedavg", "run-id": "r1"})
 
