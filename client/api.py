@@ -16,8 +16,43 @@ from client.training.state import adapt_model
 from client.training.steps import GradientAndLoss
 from common.models import build_model, parameters, tensors
 
-__all__ = ["ClientMemory", "ClientMethod", "ClientTask", "Cohort", "CohortResult", "Column", "ComparesUnits"]
-__all__ += ["Dataset", "Dialect", "DoubtsRun", "ExportableNetwork", "FedAvgTrainer", "GradientAndLoss", "HasBaselines"]
-__all__ += ["HasItemRows", "HasProperty", "HasWideRows", "Learner", "LocalResult", "Network", "Participant", "Source"]
-__all__ += ["Table", "TableSchema", "Tensors", "Trainer", "Unit", "adapt_model", "build_model", "demo_range"]
-__all__ += ["floor_share", "means", "own_rng", "parameters", "read_table", "shell", "tensors", "write_private_csv"]
+__all__ = [
+    "ClientMemory",
+    "ClientMethod",
+    "ClientTask",
+    "Cohort",
+    "CohortResult",
+    "Column",
+    "ComparesUnits",
+    "Dataset",
+    "Dialect",
+    "DoubtsRun",
+    "ExportableNetwork",
+    "FedAvgTrainer",
+    "GradientAndLoss",
+    "HasBaselines",
+    "HasItemRows",
+    "HasProperty",
+    "HasWideRows",
+    "Learner",
+    "LocalResult",
+    "Network",
+    "Participant",
+    "Source",
+    "Table",
+    "TableSchema",
+    "Tensors",
+    "Trainer",
+    "Unit",
+    "adapt_model",
+    "build_model",
+    "demo_range",
+    "floor_share",
+    "means",
+    "own_rng",
+    "parameters",
+    "read_table",
+    "shell",
+    "tensors",
+    "write_private_csv",
+]

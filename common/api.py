@@ -13,9 +13,47 @@ from common.tasks.spec import Comparison, Objective, TaskRun, TaskSpec
 from common.tasks.vocabulary import Vocabulary, check_names
 from common.wire.messages import Metrics, TrainReply, TrainRequest
 
-__all__ = ["HIT_RATE", "LOSS", "MODEL_FAMILIES", "MRR", "NDCG", "ArmOptions", "Array", "Arrays", "Capabilities"]
-__all__ += ["Comparison", "ConfigError", "DataError", "FedloomError", "Floats", "MethodOptions", "MethodSpec"]
-__all__ += ["MetricFamily", "MetricSpec", "Metrics", "NamedRows", "NetworkSpec", "Objective", "Options"]
-__all__ += ["PlannerOptions", "PlannerSpec", "PrivacyOptions", "RefusedError", "Scalar", "TaskOptions", "TaskRun"]
-__all__ += ["TaskSpec", "TrainReply", "TrainRequest", "Vocabulary", "WireError", "add", "check_names", "mean", "norm"]
-__all__ += ["scale", "sub", "zeros_like"]
+__all__ = [
+    "HIT_RATE",
+    "LOSS",
+    "MODEL_FAMILIES",
+    "MRR",
+    "NDCG",
+    "ArmOptions",
+    "Array",
+    "Arrays",
+    "Capabilities",
+    "Comparison",
+    "ConfigError",
+    "DataError",
+    "FedloomError",
+    "Floats",
+    "MethodOptions",
+    "MethodSpec",
+    "MetricFamily",
+    "MetricSpec",
+    "Metrics",
+    "NamedRows",
+    "NetworkSpec",
+    "Objective",
+    "Options",
+    "PlannerOptions",
+    "PlannerSpec",
+    "PrivacyOptions",
+    "RefusedError",
+    "Scalar",
+    "TaskOptions",
+    "TaskRun",
+    "TaskSpec",
+    "TrainReply",
+    "TrainRequest",
+    "Vocabulary",
+    "WireError",
+    "add",
+    "check_names",
+    "mean",
+    "norm",
+    "scale",
+    "sub",
+    "zeros_like",
+]

@@ -5,6 +5,23 @@ from deploy.pages.view import RunRecord, Section, figure, figure_of, section, ta
 from deploy.serving.spec import Export, ModelAnswer, RankingRequest, Request, ServedModel, Serving
 from deploy.tasks.spec import Answers, DeployTask, QueryOption, ServingRef, TrainedRun
 
-__all__ = ["Answers", "CommandRef", "DeployTask", "Export", "ModelAnswer", "QueryOption", "RankingRequest", "Request"]
-__all__ += ["RunRecord", "Section", "ServedModel", "Serving", "ServingRef", "TrainedRun", "figure", "figure_of"]
-__all__ += ["section", "table"]
+__all__ = [
+    "Answers",
+    "CommandRef",
+    "DeployTask",
+    "Export",
+    "ModelAnswer",
+    "QueryOption",
+    "RankingRequest",
+    "Request",
+    "RunRecord",
+    "Section",
+    "ServedModel",
+    "Serving",
+    "ServingRef",
+    "TrainedRun",
+    "figure",
+    "figure_of",
+    "section",
+    "table",
+]

@@ -46,9 +46,31 @@ _MODULES = {
 }
 """Name -> module that defines it."""
 
-__all__ = ["BudgetSpentError", "ConfigError", "ConnectError", "DataError", "DataReport", "Federation", "FedloomError"]
-__all__ += ["LedgerError", "QuorumError", "Recommendation", "RefusedError", "Run", "RunError", "StateError"]
-__all__ += ["add_method", "check", "compare", "join", "load_run", "serve", "simulate", "sweep", "up"]
+__all__ = [
+    "BudgetSpentError",
+    "ConfigError",
+    "ConnectError",
+    "DataError",
+    "DataReport",
+    "Federation",
+    "FedloomError",
+    "LedgerError",
+    "QuorumError",
+    "Recommendation",
+    "RefusedError",
+    "Run",
+    "RunError",
+    "StateError",
+    "add_method",
+    "check",
+    "compare",
+    "join",
+    "load_run",
+    "serve",
+    "simulate",
+    "sweep",
+    "up",
+]
 
 
 def __getattr__(name: str) -> Any:
