@@ -5,7 +5,7 @@ import sys
 import traceback
 from collections.abc import Callable, Collection, Iterator, Mapping
 from contextlib import contextmanager, suppress
-from functools import cached_property
+from functools import cache, cached_property
 from importlib import import_module
 from importlib.metadata import EntryPoint, distributions, entry_points
 from importlib.util import find_spec, module_from_spec
@@ -244,5 +244,6 @@ def _declared_name(entry: Any) -> str:
     return str(getattr(entry, "name", "") or getattr(getattr(entry, "spec", None), "name", ""))
 
 
+@cache
 def _distribution(point: EntryPoint) -> str:
     return f"{point.dist.name} {point.dist.version}" if point.dist else point.value
