@@ -282,7 +282,7 @@ TRAFFIC = (
             for kind in kinds
         ),
         deviation="inferred: each client's from its own past; used: with the property in the loss more points satisfy it than"
-        " without; one seed of each so far",
+        " without; open where all points, or nearly all, satisfy it anyway",
     ),
 )
 
