@@ -33,10 +33,10 @@ METRICS = {"mse": "MSE student", "teacher_mse": "teacher", "rho_point": "ρ poin
 ROUNDS = {"ten": 10, "sumo": 40}
 """Data set -> rounds; on the streets a client takes part in a tenth of them."""
 
-ABOUT = f"""FedSTL without cluster steps on the paper's model, λ = 1 and λ = 0: {ROUNDS["ten"]} rounds on the last
-{DAYS} days of the ten sites, and for templates 4 and 6, which compare two variables, {ROUNDS["sumo"]} rounds on streets that
-SUMO 1.28 simulated, with number of vehicles and occupancy. Each client infers its property from its own past. ρ is the share of forecasts
-that satisfy it before the teacher; after it all do."""
+ABOUT = f"""FedSTL without cluster steps on the paper's model, λ = 1 and λ = 0: {ROUNDS["ten"]} rounds on the last {DAYS} days
+of the ten sites, and for templates 4 and 6, which compare two variables, {ROUNDS["sumo"]} rounds on streets that SUMO 1.28
+simulated, with number of vehicles and occupancy. Each client infers its property from its own past. ρ is the share of
+forecasts that satisfy it before the teacher; after it all do."""
 
 
 def key_of(kind: str, weight: float) -> str:
