@@ -145,6 +145,7 @@ One line for each data set, from the rows that the studies store; means over see
 - **alone**: the best simple predictor from an owner's own data. Of a home, the relations of its own rules by frequency; on
   setup B the list of valid rules is that of all homes. Popularity breaks ties of visits.
 - **simple line**: the strongest count, regression or search for neighbours on pooled data, which no owner would hand over.
+  On XMarket it is below *alone*, since counts of large markets drown those of small ones.
 - **paper's model**: the paper's network, trained by the paper's method, without noise. That of ratings
   has Gaussian noise at ε = 10.
 - **default**: what `fedloom up` trains, the closed form. Sums of two helpers without noise give the same answers.
