@@ -36,9 +36,7 @@ class Schedule(Planner):
     def __post_init__(self) -> None:
         """Check the costs."""
         if np.shape(self.costs) != (self.budget.rounds,) or not np.all(np.asarray(self.costs) >= 0):
-            raise ValueError(
-                f"the costs of a schedule are {self.budget.rounds} numbers of at least 0, not {self.costs}"
-            )
+            raise ValueError(f"a schedule has {self.budget.rounds} costs of at least 0, not {self.costs}")
 
     def decide(
         self, state: PlannerState, context: Floats, remaining: Mapping[str, float], rng: np.random.Generator

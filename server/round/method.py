@@ -209,10 +209,10 @@ def check_step(model: Arrays, updated: Arrays, state: Groups) -> None:
         ValueError: An array of the model has another shape or dtype, or one of the state has no numbers.
     """
     forms = {name: (array.shape, array.dtype) for name, array in model.items()}
-    wrong = [name for name, array in updated.items() if (array.shape, array.dtype) != forms.get(name)]
-    wrong += [name for arrays in state.values() for name, array in arrays.items() if array.dtype.kind not in "biuf"]
-    if wrong:
+    if wrong := [name for name, array in updated.items() if (array.shape, array.dtype) != forms.get(name)]:
         raise ValueError(f"`update` returns array '{wrong[0]}', whose shape or dtype is another than in `model`")
+    if odd := [n for arrays in state.values() for n, array in arrays.items() if array.dtype.kind not in "biuf"]:
+        raise ValueError(f"`update` returns a state whose array '{odd[0]}' holds no numbers")
 
 
 AnyServerMethod = ServerMethod[Any]

@@ -15,7 +15,7 @@ from client.tasks.markets.learner import ReadyMarket
 from common.arrays import Arrays
 from common.tasks.markets.metrics import ScoreBlock, ranking_metrics
 from common.tasks.markets.pairs import OtherMarketCounts, add_pairs
-from studies.markets.experiments import POOLED, PREFIX
+from studies.markets.experiments import PREFIX
 
 RIDGE = 10.0
 """λ of EASE, as in the exploration."""
@@ -49,15 +49,16 @@ def others_of(ready: Mapping[str, ReadyMarket], name: str) -> Arrays:
     return add_pairs([market.counts for other, market in ready.items() if other != name])
 
 
-def pooled(graph: Graph, others: Arrays) -> Graph:
-    """Return the graph with the other markets' counts of its items, which no market would hand over."""
+def counted(key: str, graph: Graph, others: Arrays) -> Graph:
+    """Return the graph of a baseline; a pooled one has the other markets' counts, too."""
+    if not key.startswith(PREFIX):
+        return graph
     return Graph(graph.items, csr_array(graph.weights + OtherMarketCounts.of(others, graph.items).pairs))
 
 
 def measure(key: str, ready: ReadyMarket, others: Arrays) -> dict[str, float]:
     """Return metrics of a baseline on the pairs held out for testing."""
-    graph = pooled(ready.graph, others) if key in POOLED else ready.graph
-    scores = SCORES[key.removeprefix(PREFIX)](counts_of(graph))
+    scores = SCORES[key.removeprefix(PREFIX)](counts_of(counted(key, ready.graph, others)))
     return ranking_metrics(scores, ready.split.test.right, ready.masked("test"))[0]
 
 

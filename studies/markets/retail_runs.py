@@ -16,7 +16,7 @@ from studies.harness.row import Metrics, RowKey, Trial
 from studies.harness.store import Store
 from studies.harness.study import Selection
 from studies.harness.tuning import Tuning
-from studies.markets.baselines import others_of, pooled
+from studies.markets.baselines import counted, others_of
 from studies.markets.experiments import PREFIX, VALIDATION_SHARE, under
 from studies.markets.online_retail import read_online_retail
 from studies.markets.ranking import UnpooledRanking
@@ -60,8 +60,7 @@ def _ready(dataset: AnyDataset, protocol: str, seed: int) -> dict[str, ReadyMark
 
 
 def _measure(key: str, ready: ReadyMarket, statics: Arrays) -> Metrics:
-    graph = pooled(ready.graph, statics) if key.startswith(PREFIX) else ready.graph
-    scores = SCORES[key.removeprefix(PREFIX)](ready.baseline(graph, statics))
+    scores = SCORES[key.removeprefix(PREFIX)](ready.baseline(counted(key, ready.graph, statics), statics))
     found, _ = ranking_metrics(scores, ready.split.test.right, ready.masked("test"))
     return {metric: found[metric] for metric in MAIN}
 

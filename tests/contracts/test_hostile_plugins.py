@@ -5,6 +5,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 from importlib import import_module
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any, ClassVar
 
 import numpy as np
@@ -13,7 +14,8 @@ from pydantic import Field
 
 from client.data.read import read_all
 from client.owner.policy import Policy
-from client.tasks.registry import CLIENT_TASKS
+from client.tasks.learner import Learner
+from client.tasks.registry import CLIENT_TASKS, build_learner
 from client.tasks.rules.learner import RulesLearner
 from client.tasks.rules.task import TASK as RULES
 from common.config.parse import option_keys, parse, read_names, to_json
@@ -142,6 +144,16 @@ def test_an_option_without_a_valid_default_is_refused_when_the_package_is_loaded
 
     with pytest.raises(ValueError, match="wrong default of option beta: Input should be greater than or equal to 0"):
         MethodSpec(Unset, "Unset")
+
+
+def test_a_learner_without_a_member_of_the_protocol_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    members = {name for name in vars(Learner) if not name.startswith("_")}
+    config = parse(RUN)
+    for name in sorted(members):
+        learner = SimpleNamespace(**dict.fromkeys(members - {name}))
+        install(monkeypatch, task_of(lambda run, data, learner=learner: learner))
+        with pytest.raises(PackageError, match=f"a_package.*: its learner lacks {name} "):
+            build_learner(config.model_copy(update={"task": "cottages"}), read_all("rules", "demo:0-1"))
 
 
 DATA: dict[str, tuple[Any, str]] = {

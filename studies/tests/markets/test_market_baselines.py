@@ -6,7 +6,7 @@ from scipy.sparse import csr_array
 
 from client.tasks.markets.data.graph import Graph, symmetric
 from common.tasks.markets.pairs import counts_of as counts_of_market
-from studies.markets.baselines import RIDGE, SCORES, counts_of, pooled, slim
+from studies.markets.baselines import RIDGE, SCORES, counted, counts_of, slim
 from studies.markets.experiments import OF_ONE, POOLED, PREFIX
 
 SIZE = 9
@@ -85,5 +85,7 @@ def test_pooled_counts_add_those_of_other_markets_for_a_markets_items() -> None:
     """A market of items 2, 5 and 7; another has 3 users of 2 and 7, and 9 of items that the first lacks."""
     weights = symmetric(np.array([[0, 1]]), np.array([4.0], np.float32), 3)
     others = counts_of_market(np.array([[1, 8], [2, 7]]), np.array([9.0, 3.0]), np.ones(SIZE), SIZE)
-    found = pooled(Graph(np.array([2, 5, 7]), weights), others)
-    np.testing.assert_array_equal(found.weights.toarray(), [[0, 4, 3], [4, 0, 0], [3, 0, 0]])
+    market = Graph(np.array([2, 5, 7]), weights)
+    found = counted("pooled-walk", market, others).weights.toarray()
+    np.testing.assert_array_equal(found, [[0, 4, 3], [4, 0, 0], [3, 0, 0]])
+    assert counted("walk", market, others) is market
